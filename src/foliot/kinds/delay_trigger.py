@@ -21,7 +21,9 @@ class DelayTrigger(BaseTrigger):
     display_name: ClassVar = "Delay after the last end"
     position: ClassVar = 5
     cli_options: ClassVar = (
-        CliOption("--delay", ("seconds",), "DURATION", "So long after the end of the last run.", "duration"),
+        CliOption(
+            "--delay", ("seconds",), "DURATION", "A fixed time after the end of the last run.", "duration"
+        ),
     )
     counts_from_end: ClassVar = True
 

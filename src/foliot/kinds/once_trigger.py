@@ -18,7 +18,7 @@ class OnceTrigger(BaseTrigger):
     display_name: ClassVar = "Once"
     position: ClassVar = 3
     cli_options: ClassVar = (
-        CliOption("--once", ("at",), "ISO_TIME|DURATION", "At one time, or so long from now.", "instant"),
+        CliOption("--once", ("at",), "ISO_TIME|DURATION", "Once: at a time, or after a duration.", "instant"),
     )
     fires_once: ClassVar = True
 

@@ -70,7 +70,9 @@ def import_calendar(
     ] = None,
     tz: Annotated[
         str | None,
-        typer.Option("--tz", metavar="ZONE", help="Whose days these are.", show_default="the trigger's zone"),
+        typer.Option(
+            "--tz", metavar="ZONE", help="Time zone of the days.", show_default="the trigger's zone"
+        ),
     ] = None,
     description: Annotated[str, typer.Option("--description", metavar="TEXT")] = "",
     output: FormatOption = Format.TABLE,

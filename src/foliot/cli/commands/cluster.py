@@ -106,7 +106,7 @@ def status(*, output: OutputOption = Output.TABLE, connection: Connection) -> No
 def drain(
     *,
     instances: InstancesArgument,
-    undo: Annotated[bool, typer.Option("--undo", help="Let them go on.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Stop draining: they take work again.")] = False,
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
     change: ChangeOptions,

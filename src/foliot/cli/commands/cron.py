@@ -18,8 +18,11 @@ _INSTANT = timedelta(microseconds=1)
 
 @app.command()
 def explain(
-    expression: Annotated[str, typer.Argument(help="5 fields, 6 with seconds first, or @daily and its kin.")],
-    tz: Annotated[str, typer.Option(help="The time zone it is read in.")] = "UTC",
+    expression: Annotated[
+        str,
+        typer.Argument(help="A cron expression: 5 fields, 6 with seconds first, or an alias such as @daily."),
+    ],
+    tz: Annotated[str, typer.Option(help="Time zone of the expression.")] = "UTC",
     count: Annotated[int, typer.Option("-n", help="How many times to show.", min=1, max=1000)] = 10,
     start: Annotated[
         str | None, typer.Option("--from", help="Show times from here on (ISO 8601).", show_default="now")

@@ -26,7 +26,9 @@ app.add_typer(event_readers.dead_letters, name="dead-letters")
 PAGE = 500
 LARGEST_OFFSET = 2**62
 
-AfterOption = Annotated[int, typer.Option("--after", metavar="OFFSET", help="Behind this offset.", min=0)]
+AfterOption = Annotated[
+    int, typer.Option("--after", metavar="OFFSET", help="Only events after this offset.", min=0)
+]
 
 
 def _row(event: Document, _now: datetime) -> Row:
@@ -63,7 +65,7 @@ def tail(
     after: Annotated[
         int | None,
         typer.Option(
-            "--after", metavar="OFFSET", help="From behind this offset on.", show_default="the last", min=0
+            "--after", metavar="OFFSET", help="Start after this offset.", show_default="the last", min=0
         ),
     ] = None,
     output: FormatOption = Format.TABLE,

@@ -22,7 +22,9 @@ groups = typer.Typer(help="Groups of consumers: list them, delete those that nob
 relays = typer.Typer(help="Relays to brokers: list them, delete what nobody runs or the broker refuses.")
 dead_letters = typer.Typer(help="Events that could not be handled or sent: list, replay, delete.")
 
-GroupOption = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Only of this group.")]
+GroupOption = Annotated[
+    str | None, typer.Option("--group", metavar="NAME", help="Only of this consumer group.")
+]
 
 
 def _group_row(group: Document, now: datetime) -> Row:
@@ -140,7 +142,11 @@ def delete_relay(
     name: Annotated[str, typer.Argument(metavar="NAME")],
     topic: Annotated[
         str | None,
-        typer.Option("--topic", metavar="TOPIC", help="Only give up what waits of this refused topic."),
+        typer.Option(
+            "--topic",
+            metavar="TOPIC",
+            help="Only discard what waits for this topic, which the broker refuses.",
+        ),
     ] = None,
     change: ChangeOptions,
     connection: Connection,
@@ -185,7 +191,8 @@ def replay(
     *,
     ids: IdsArgument = None,
     group: Annotated[
-        str | None, typer.Option("--group", metavar="NAME", help="All of this group, instead of ids.")
+        str | None,
+        typer.Option("--group", metavar="NAME", help="All dead letters of this group, instead of ids."),
     ] = None,
     change: ChangeOptions,
     connection: Connection,
@@ -215,7 +222,8 @@ def delete_dead_letters(
     *,
     ids: IdsArgument = None,
     group: Annotated[
-        str | None, typer.Option("--group", metavar="NAME", help="All of this group, instead of ids.")
+        str | None,
+        typer.Option("--group", metavar="NAME", help="All dead letters of this group, instead of ids."),
     ] = None,
     change: ChangeOptions,
     connection: Connection,

@@ -93,7 +93,8 @@ def watch(
     *,
     execution_id: IdArgument,
     timeout: Annotated[
-        str | None, typer.Option("--timeout", metavar="DURATION", help="How long at most; exit 6 then.")
+        str | None,
+        typer.Option("--timeout", metavar="DURATION", help="Stop waiting after this time, with exit code 6."),
     ] = None,
     output: FormatOption = Format.TABLE,
     connection: Connection,
@@ -180,7 +181,12 @@ def logs(
     *,
     execution_id: IdArgument,
     is_following: Annotated[
-        bool, typer.Option("-f", "--follow", help="Go on until it has ended; as JSON, one object per line.")
+        bool,
+        typer.Option(
+            "-f",
+            "--follow",
+            help="Keep watching until the execution has ended. With -o json: one object per line.",
+        ),
     ] = False,
     output: FormatOption = Format.TABLE,
     connection: Connection,

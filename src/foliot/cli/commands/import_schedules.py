@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from foliot.cli.support.import_plan import Import, Step
     from foliot.importers.import_result import ImportResult
 
-app = typer.Typer(help="Take schedules over from cron, Celery and APScheduler.")
+app = typer.Typer(help="Import schedules from cron, Celery and APScheduler.")
 
 SYSTEM_CRONTAB = "/etc/crontab"
 STDIN = "-"
@@ -39,11 +39,13 @@ class ImportOptions(ChangeOptions):
     """Options of all imports."""
 
     prefix: Annotated[
-        str, typer.Option("--prefix", metavar="TEXT", help="Put this before every name.", show_default=False)
+        str, typer.Option("--prefix", metavar="TEXT", help="Prefix of every name.", show_default=False)
     ] = ""
     source: Annotated[
         str | None,
-        typer.Option("--source", metavar="NAME", help="Names what is imported.", show_default="import-KIND"),
+        typer.Option(
+            "--source", metavar="NAME", help="Source of the imported schedules.", show_default="import-KIND"
+        ),
     ] = None
     adopt: Annotated[
         bool, typer.Option("--adopt", help="Take over schedules of these names that others manage.")
@@ -65,12 +67,12 @@ def crontab(
         ),
     ] = None,
     system: Annotated[
-        bool, typer.Option("--system", help="Its lines name a user, as those of /etc/crontab do.")
+        bool, typer.Option("--system", help="The lines have a user field, as in /etc/crontab.")
     ] = False,
     tz: TzOption = None,
     target: Annotated[
         str,
-        typer.Option("--target", metavar="shell|http:URL", help="What runs the commands."),
+        typer.Option("--target", metavar="shell|http:URL", help="Target that runs the commands."),
     ] = "shell",
     making: ImportOptions,
     connection: Connection,
@@ -108,7 +110,7 @@ def celery_beat(
     ],
     tz: TzOption = None,
     target: Annotated[
-        str, typer.Option("--target", metavar="celery|function", help="What runs the tasks.")
+        str, typer.Option("--target", metavar="celery|function", help="Target that runs the tasks.")
     ] = "celery",
     making: ImportOptions,
     connection: Connection,
@@ -135,12 +137,12 @@ def django_celery_beat(
     database: Annotated[
         str,
         typer.Option(
-            "--database", metavar="URL", help="That of the Django site: sqlite:///file or postgresql://…"
+            "--database", metavar="URL", help="Database of the Django site: sqlite:///file or postgresql://…"
         ),
     ],
     tz: TzOption = None,
     target: Annotated[
-        str, typer.Option("--target", metavar="celery|function", help="What runs the tasks.")
+        str, typer.Option("--target", metavar="celery|function", help="Target that runs the tasks.")
     ] = "celery",
     making: ImportOptions,
     connection: Connection,

@@ -53,14 +53,16 @@ KEYS = View(
 @grouped
 def create(
     *,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what it is for.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what uses it.")],
     role: Annotated[
         str,
-        typer.Option("--role", help="What it allows.", **one_of("viewer", "operator", "editor", "admin")),
+        typer.Option("--role", help="Role of the key.", **one_of("viewer", "operator", "editor", "admin")),
     ],
     expires: Annotated[
         str | None,
-        typer.Option("--expires", metavar="ISO_TIME|DURATION", help="Until this time, or for so long: 90d."),
+        typer.Option(
+            "--expires", metavar="ISO_TIME|DURATION", help="Expiry: a time, or a duration such as 90d."
+        ),
     ] = None,
     host: Annotated[
         str | None,

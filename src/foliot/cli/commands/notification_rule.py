@@ -25,7 +25,7 @@ RULES = "notifications/rules"
 
 FileOption = Annotated[
     str | None,
-    typer.Option("-f", "--file", metavar="FILE", help="YAML or JSON; - is stdin. Options go over it."),
+    typer.Option("-f", "--file", metavar="FILE", help="YAML or JSON; - is stdin. Options override it."),
 ]
 OnOption = Annotated[
     list[str] | None,
@@ -37,20 +37,24 @@ OnOption = Annotated[
     ),
 ]
 ScheduleOption = Annotated[
-    list[str] | None, typer.Option("--schedule", metavar="NAME", help="About this one. Repeatable.")
+    list[str] | None, typer.Option("--schedule", metavar="NAME", help="Only for this schedule. Repeatable.")
 ]
 LabelOption = Annotated[
-    list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="About these. Repeatable.")
+    list[str] | None,
+    typer.Option("--label", metavar="NAME=VALUE", help="Only for schedules with this label. Repeatable."),
 ]
 WebhookOption = Annotated[
-    str | None, typer.Option("--webhook", metavar="URL", help="Signed; takes --secret.")
+    str | None,
+    typer.Option(
+        "--webhook", metavar="URL", help="URL of a webhook. Messages are signed, so it needs --secret."
+    ),
 ]
 SecretOption = Annotated[
     str | None,
     typer.Option("--secret", metavar="NAME", help="The stored secret that a webhook is signed with."),
 ]
 SlackOption = Annotated[
-    str | None, typer.Option("--slack", metavar="URL", help="An incoming webhook of Slack.")
+    str | None, typer.Option("--slack", metavar="URL", help="URL of an incoming webhook of Slack.")
 ]
 Names = Annotated[
     list[str],
@@ -72,7 +76,9 @@ def list_rules(*, listing: Listing, connection: Connection) -> None:
 @grouped
 def create(
     *,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="May stand in the file.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The name. It may be in the file instead.")
+    ] = None,
     file: FileOption = None,
     on: OnOption = None,
     schedule: ScheduleOption = None,
@@ -105,7 +111,7 @@ def change_rule(
     *,
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="Or its id.", autocompletion=notification_rule_names),
+        typer.Argument(metavar="NAME", help="A name or an id.", autocompletion=notification_rule_names),
     ],
     file: FileOption = None,
     on: OnOption = None,
@@ -156,7 +162,7 @@ def mute(
     names: Names,
     until: Annotated[
         str,
-        typer.Option("--until", metavar="ISO_TIME|DURATION", help="Until this time, or for so long: 2h."),
+        typer.Option("--until", metavar="ISO_TIME|DURATION", help="End: a time, or a duration such as 2h."),
     ],
     change: ChangeOptions,
     connection: Connection,

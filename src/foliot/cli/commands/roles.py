@@ -61,7 +61,7 @@ def worker(
         int | None,
         typer.Option(
             metavar="CORES",
-            help="Keep to this many cores.",
+            help="Use at most this many cores.",
             show_default="FOLIOT_WORKER_CPU_LIMIT, else all",
         ),
     ] = None,

@@ -19,7 +19,7 @@ from foliot.cli.support.text import escaped
 from foliot.cli.support.watch import show
 from foliot.timing.clock import SystemClock
 
-app = typer.Typer(help="Read, define, steer and run schedules.")
+app = typer.Typer(help="List, define, pause and run schedules.")
 
 NameArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="A name or an id.", autocompletion=schedule_names)
@@ -51,11 +51,19 @@ TriggeredByOption = Annotated[
 ]
 FromOption = Annotated[
     str | None,
-    typer.Option("--from", metavar="ISO_TIME|DURATION", help="Fire times at or after this, or so long ago."),
+    typer.Option(
+        "--from",
+        metavar="ISO_TIME|DURATION",
+        help="Only fire times from here on: a time, or a duration before now.",
+    ),
 ]
 ToOption = Annotated[
     str | None,
-    typer.Option("--to", metavar="ISO_TIME|DURATION", help="Fire times before this, or so long ago."),
+    typer.Option(
+        "--to",
+        metavar="ISO_TIME|DURATION",
+        help="Only fire times before this: a time, or a duration before now.",
+    ),
 ]
 
 
@@ -70,7 +78,7 @@ def _target_kinds() -> list[str]:
 def list_schedules(
     *,
     name: Annotated[
-        list[str] | None, typer.Option("--name", metavar="NAME", help="Exactly this name. Repeatable.")
+        list[str] | None, typer.Option("--name", metavar="NAME", help="Exact name. Repeatable.")
     ] = None,
     search: Annotated[
         str | None, typer.Option("-q", "--search", metavar="TEXT", help="A part of the name or description.")
@@ -102,25 +110,24 @@ def list_schedules(
     ] = None,
     last_status: Annotated[
         list[str] | None,
-        typer.Option(
-            "--last-status", metavar="STATUS", help="How the last run ended, or stands. Repeatable."
-        ),
+        typer.Option("--last-status", metavar="STATUS", help="Status of the last run. Repeatable."),
     ] = None,
     managed_by: Annotated[
         list[str] | None,
         typer.Option("--managed-by", help="Repeatable.", **one_of("api", "ui", "code", "file")),
     ] = None,
     calendar: Annotated[
-        list[str] | None, typer.Option("--calendar", metavar="NAME", help="That use it. Repeatable.")
+        list[str] | None,
+        typer.Option("--calendar", metavar="NAME", help="Only schedules that use this calendar. Repeatable."),
     ] = None,
     label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="Of several all must hold.")
+        list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="Of several, all must match.")
     ] = None,
     sort: Annotated[
         str | None,
         typer.Option(
             "--sort",
-            help="With a - before it the other way round.",
+            help="A - before it reverses the order.",
             **one_of("name", "next_run_ts", "last_run_ts", "created_ts", "updated_ts"),
         ),
     ] = None,
@@ -222,11 +229,11 @@ def pause(
     *,
     names: NamesArgument,
     reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why; shown to others.")
+        str | None, typer.Option("--reason", metavar="TEXT", help="Reason, shown to others.")
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="ISO_TIME|DURATION", help="Until this time, or for so long: 2h."),
+        typer.Option("--until", metavar="ISO_TIME|DURATION", help="End: a time, or a duration such as 2h."),
     ] = None,
     output: FormatOption = Format.TABLE,
     change: ChangeOptions,
@@ -297,11 +304,17 @@ app.command("backfill")(schedule_run.backfill)
 def fires(
     *,
     name: NameArgument,
-    count: Annotated[int, typer.Option("-n", help="So many past and so many to come.", min=1, max=1000)] = 10,
+    count: Annotated[
+        int, typer.Option("-n", help="Number of past and of future fire times.", min=1, max=1000)
+    ] = 10,
     start: FromOption = None,
     end: Annotated[
         str | None,
-        typer.Option("--to", metavar="ISO_TIME|DURATION", help="Fire times before this, or so far ahead."),
+        typer.Option(
+            "--to",
+            metavar="ISO_TIME|DURATION",
+            help="Only fire times before this: a time, or a duration from now.",
+        ),
     ] = None,
     output: FormatOption = Format.TABLE,
     connection: Connection,

@@ -36,20 +36,25 @@ PREVIEWED = ("name", "trigger", "dst", "window", "calendars", "start_ts", "end_t
 
 FileOption = Annotated[
     str | None,
-    typer.Option("-f", "--file", metavar="FILE", help="YAML or JSON; - is stdin. Options go over it."),
+    typer.Option("-f", "--file", metavar="FILE", help="YAML or JSON; - is stdin. Options override it."),
 ]
 FilesOption = Annotated[
     list[str],
     typer.Option("-f", "--file", metavar="FILE_OR_FOLDER", help="YAML or JSON; - is stdin. Repeatable."),
 ]
 PruneOption = Annotated[
-    bool, typer.Option("--prune", help="Delete what is this source's and no longer in the files.")
+    bool, typer.Option("--prune", help="Delete schedules of this source that are no longer in the files.")
 ]
 AdoptOption = Annotated[
     bool, typer.Option("--adopt", help="Take over schedules that code or another source manages.")
 ]
 SourceOption = Annotated[
-    str, typer.Option("--source", metavar="NAME", help="Names this set of files: it prunes only its own.")
+    str,
+    typer.Option(
+        "--source",
+        metavar="NAME",
+        help="Name of this set of files. --prune deletes only schedules of the same set.",
+    ),
 ]
 
 
@@ -59,7 +64,9 @@ SourceOption = Annotated[
 @grouped
 def create(
     *,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="May stand in the file.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The name. It may be in the file instead.")
+    ] = None,
     file: FileOption = None,
     given: ScheduleOptions,
     output: FormatOption = Format.TABLE,
@@ -188,7 +195,7 @@ def set_schedule(
             return
         changed = api.patch(f"schedules/{known['schedule_id']}", patch)
     is_same = changed["aggregate_version"] == known["aggregate_version"]
-    say(f"{changed['name']} is so already" if is_same else f"changed {changed['name']}")
+    say(f"{changed['name']} has no changes" if is_same else f"changed {changed['name']}")
     show_one(changed, output, SCHEDULES, SystemClock().now())
 
 

@@ -25,10 +25,14 @@ if TYPE_CHECKING:
 NameArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="A name or an id.", autocompletion=schedule_names)
 ]
-WaitOption = Annotated[bool, typer.Option("--wait", help="Until it has ended; exit 1 if it did not succeed.")]
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="Wait until it has ended. Exit code 1 if it did not succeed.")
+]
 WaitTimeoutOption = Annotated[
     str | None,
-    typer.Option("--timeout", metavar="DURATION", help="With --wait: how long at most; exit 6 then."),
+    typer.Option(
+        "--timeout", metavar="DURATION", help="With --wait: stop waiting after this time, with exit code 6."
+    ),
 ]
 BAD_ENDS = ("failed", "timeout", "cancelled", "unknown")
 
@@ -42,7 +46,7 @@ def trigger(
         typer.Option(
             "--arg",
             metavar="NAME=VALUE",
-            help="An argument over the schedule's own; JSON where it is JSON, else text. Repeatable.",
+            help="An argument that overrides the schedule's. JSON if possible, else text. Repeatable.",
         ),
     ] = None,
     reason: ReasonOption = None,
@@ -76,7 +80,7 @@ def backfill(
     *,
     name: NameArgument,
     start: Annotated[
-        str, typer.Option("--from", metavar="ISO_TIME|DURATION", help="From this time on, or so long ago.")
+        str, typer.Option("--from", metavar="ISO_TIME|DURATION", help="Start at this time, or this long ago.")
     ],
     end: Annotated[
         str, typer.Option("--to", metavar="ISO_TIME|DURATION", help="Up to, not including, this time.")

@@ -37,7 +37,7 @@ def set_secret(
     *,
     name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=secret_names)],
     value_file: Annotated[
-        str | None, typer.Option("--value-file", metavar="FILE", help="Take the value from a file.")
+        str | None, typer.Option("--value-file", metavar="FILE", help="Read the value from a file.")
     ] = None,
     output: FormatOption = Format.TABLE,
     change: ChangeOptions,

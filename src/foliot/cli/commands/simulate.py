@@ -25,7 +25,7 @@ FilesOption = Annotated[
         "-f",
         "--file",
         metavar="FILE_OR_FOLDER",
-        help="Schedules in files instead; needs no server. Repeatable.",
+        help="Read schedules from files instead of a server. Repeatable.",
     ),
 ]
 OutagesOption = Annotated[
@@ -33,7 +33,7 @@ OutagesOption = Annotated[
     typer.Option(
         "--outage",
         metavar="FROM/TO",
-        help="Nobody decides then: 2026-03-29T01:00/2026-03-29T05:00. Repeatable.",
+        help="An outage, in which nothing is decided: 2026-03-29T01:00/2026-03-29T05:00. Repeatable.",
     ),
 ]
 
@@ -46,7 +46,7 @@ def simulate(
     from_: Annotated[str | None, typer.Option("--from", metavar="TIME", show_default="now")] = None,
     to: Annotated[str | None, typer.Option("--to", metavar="TIME", show_default="a day later")] = None,
     outages: OutagesOption = None,
-    count: Annotated[int, typer.Option("-n", help="How many decisions to show at most.", min=1)] = 100,
+    count: Annotated[int, typer.Option("-n", help="Maximum number of decisions to show.", min=1)] = 100,
     output: OutputOption = Output.TABLE,
     connection: Connection,
 ) -> None:

@@ -21,11 +21,14 @@ def verify(
     from_: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="TIME", help="From when on.", show_default="the oldest history that is kept"
+            "--from",
+            metavar="TIME",
+            help="Start of the checked time.",
+            show_default="the oldest history that is kept",
         ),
     ] = None,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="Until when.", show_default="now")
+        str | None, typer.Option("--to", metavar="TIME", help="End of the checked time.", show_default="now")
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:

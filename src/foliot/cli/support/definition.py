@@ -30,13 +30,13 @@ class ScheduleOptions:
         typer.Option(
             "--arg",
             metavar="NAME=VALUE",
-            help="An argument; JSON where it is JSON, else text. Repeatable.",
+            help="An argument. Its value is read as JSON if possible, else as text. Repeatable.",
         ),
     ] = None
     description: Annotated[str | None, typer.Option("--description", metavar="TEXT")] = None
     label: Annotated[
         list[str] | None,
-        typer.Option("--label", metavar="NAME=VALUE", help="Repeatable; NAME= alone takes it away."),
+        typer.Option("--label", metavar="NAME=VALUE", help="Repeatable. NAME= removes a label."),
     ] = None
     queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", autocompletion=queue_names)] = None
     priority: Annotated[str | None, typer.Option("--priority", **one_of("high", "medium", "low"))] = None
@@ -44,33 +44,41 @@ class ScheduleOptions:
         str | None, typer.Option("--timeout", metavar="DURATION", help="How long an attempt may take.")
     ] = None
     retries: Annotated[
-        int | None, typer.Option("--retries", metavar="N", min=0, help="How often to try again.")
+        int | None, typer.Option("--retries", metavar="N", min=0, help="Number of retries.")
     ] = None
     misfire: Annotated[
         str | None,
         typer.Option(
-            "--misfire", help="What to do with late times.", **one_of("fire_once", "fire_all", "skip")
+            "--misfire",
+            help="What to do with fire times that were missed.",
+            **one_of("fire_once", "fire_all", "skip"),
         ),
     ] = None
     grace: Annotated[
-        str | None, typer.Option("--grace", metavar="DURATION", help="Times later than this never fire.")
+        str | None,
+        typer.Option("--grace", metavar="DURATION", help="Fire times that are later than this are skipped."),
     ] = None
     max_catchup: Annotated[
-        int | None, typer.Option("--max-catchup", metavar="N", help="How many late times fire_all fires.")
+        int | None,
+        typer.Option(
+            "--max-catchup", metavar="N", help="Maximum number of missed fire times that fire_all runs."
+        ),
     ] = None
     overlap: Annotated[
         str | None,
         typer.Option(
             "--overlap",
-            help="What to do while the last run goes on.",
+            help="What to do if the previous run has not ended.",
             **one_of("skip", "queue", "cancel_running", "allow"),
         ),
     ] = None
     max_instances: Annotated[
-        int | None, typer.Option("--max-instances", metavar="N", help="How many runs at once.")
+        int | None,
+        typer.Option("--max-instances", metavar="N", help="Maximum number of runs at the same time."),
     ] = None
     max_queued: Annotated[
-        int | None, typer.Option("--max-queued", metavar="N", help="How many runs may be held at most.")
+        int | None,
+        typer.Option("--max-queued", metavar="N", help="Maximum number of runs that may wait for another."),
     ] = None
     delivery: Annotated[str | None, typer.Option("--delivery", **one_of("at_least_once", "at_most_once"))] = (
         None
@@ -82,7 +90,8 @@ class ScheduleOptions:
         str | None, typer.Option("--end", metavar=_TIME, help=f"Not after this; {NONE}: no limit.")
     ] = None
     max_runs: Annotated[
-        int | None, typer.Option("--max-runs", metavar="N", min=0, help="At most so often; 0: no limit.")
+        int | None,
+        typer.Option("--max-runs", metavar="N", min=0, help="Maximum number of runs; 0: no limit."),
     ] = None
     jitter: Annotated[
         str | None, typer.Option("--jitter", metavar="DURATION", help="Spread runs over this time.")
@@ -175,7 +184,7 @@ class ScheduleOptions:
             trigger |= fields_of(kind, kinds, known if flag is None else {}, now)
             if self.tz is not None and "timezone" not in kind.model_fields:
                 what = flag or f"the trigger {name}"
-                raise InvalidError.at("--tz", "option", f"means nothing to {what}")
+                raise InvalidError.at("--tz", "option", f"has no effect on {what}")
         if self.tz is not None:
             trigger["timezone"] = self.tz
         return trigger or None
@@ -216,7 +225,7 @@ class ScheduleOptions:
         place = "" if kind is None else kind.arguments_field
         if given and not place:
             takers = {name: kind for name, kind in TARGETS.items() if kind.arguments_field}
-            raise InvalidError.at("--arg", "option", f"goes with {' or '.join(flags(takers))}")
+            raise InvalidError.at("--arg", "option", f"is only for {' or '.join(flags(takers))}")
         if (
             kind is not None
             and kind.task_field in target

@@ -99,12 +99,12 @@ def chosen(
     """
     choices = [(flag, name) for name, flag, is_choice in _given(kinds, given) if is_choice]
     if len(choices) > 1:
-        detail = f"says {what} once more, after {choices[0][0]}"
+        detail = f"can't be given with {choices[0][0]}: both say {what}"
         raise InvalidError.at(choices[1][0], "option", detail)
     flag, kind = choices[0] if choices else (None, known.get("kind"))
     for name, other, is_choice in _given(kinds, given):
         if not is_choice and name != kind:
-            raise InvalidError.at(other, "option", f"goes with {' or '.join(flags({name: kinds[name]}))}")
+            raise InvalidError.at(other, "option", f"is only for {' or '.join(flags({name: kinds[name]}))}")
     return kind, flag
 
 

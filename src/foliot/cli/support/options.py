@@ -19,7 +19,7 @@ TasksOption = Annotated[
     typer.Option(
         "--tasks",
         metavar="MODULE_OR_FILE",
-        help="Take the task functions and schedules of this module's Foliot objects; repeatable.",
+        help="Use the task functions and schedules of the Foliot objects in this module. Repeatable.",
     ),
 ]
 
@@ -35,14 +35,16 @@ MetricsPortOption = Annotated[
     typer.Option(
         "--metrics-port",
         metavar="PORT",
-        help="Serve /metrics, /healthz and /readyz on this port; 0: on one that is free, told in the log.",
+        help="Serve /metrics, /healthz and /readyz on this port; 0: any free port, named in the log.",
         show_default="FOLIOT_METRICS_PORT, else none",
     ),
 ]
 
-YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
+YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask for confirmation.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
-ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the audit.")]
+ReasonOption = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="Reason, stored in the audit.")
+]
 
 
 def one_of(*words: str) -> Any:
@@ -59,7 +61,7 @@ class Connection:
         typer.Option(
             "--url",
             metavar="URL",
-            help="The server.",
+            help="URL of the server.",
             show_default="FOLIOT_URL, else this folder's `foliot up`",
         ),
     ] = None
@@ -68,7 +70,7 @@ class Connection:
         typer.Option(
             "--key",
             metavar="KEY",
-            help="The key. Others on this machine can see it here: rather set FOLIOT_KEY.",
+            help="The API key. Other users of this machine can see it here: better set FOLIOT_KEY.",
             show_default="FOLIOT_KEY",
         ),
     ] = None
@@ -105,11 +107,13 @@ class Listing:
 
     limit: Annotated[
         int | None,
-        typer.Option("--limit", metavar="N", help="How many at most.", min=1, show_default=str(USUAL_LIMIT)),
+        typer.Option(
+            "--limit", metavar="N", help="Maximum number to show.", min=1, show_default=str(USUAL_LIMIT)
+        ),
     ] = None
-    all: Annotated[bool, typer.Option("--all", help="All of them.")] = False
+    all: Annotated[bool, typer.Option("--all", help="Show all.")] = False
     output: FormatOption = Format.TABLE
-    watch: Annotated[bool, typer.Option("--watch", help="Show it anew every 2 seconds.")] = False
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh every 2 seconds.")] = False
 
     @property
     def most(self) -> int | None:
