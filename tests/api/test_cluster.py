@@ -11,7 +11,7 @@ from foliot.db.rows.registry_rows import TaskRecord
 from tests.api.answers import made, problem
 from tests.api.hosts import unique, yearly
 from tests.api.served import ALL, SCHEDULES, V1, Served
-from tests.api.waiting import until
+from tests.waiting import until
 
 SERVER = {"roles": ALL, "lease_ttl_seconds": 20, "heartbeat_seconds": 0.3}
 """With leases that a busy machine does not lose: nothing here waits for one to run out."""

@@ -9,7 +9,7 @@ import pytest
 from tests.api.answers import made, pointers, problem
 from tests.api.hosts import Host, yearly
 from tests.api.served import SCHEDULES, V1
-from tests.api.waiting import until
+from tests.waiting import until
 
 DATABASES = ("postgres",)
 

@@ -11,7 +11,7 @@ from foliot.model.trace import trace_id_text
 from tests.api.answers import made, pointers, problem, walk
 from tests.api.hosts import unique, yearly
 from tests.api.served import OPERATOR_KEY, V1, Served
-from tests.api.waiting import until
+from tests.waiting import until
 
 DATABASES = ("postgres",)
 

@@ -29,9 +29,9 @@ from foliot.planning.change import Author
 from tests.api.answers import made, problem
 from tests.api.hosts import unique, yearly
 from tests.api.served import ALL, API_ALONE, OPERATOR_KEY, SCHEDULES, V1, WITHIN_S, Served, served
-from tests.api.waiting import until
 from tests.engine import seen
 from tests.servers import PostgresServer
+from tests.waiting import until
 
 RATE, RATE_OF_STRANGERS = 30, 12
 

@@ -13,7 +13,7 @@ from tests.api.answers import made, pointers, problem, walk
 from tests.api.hosts import Host, unique, yearly
 from tests.api.served import OPERATOR_KEY, SCHEDULES, V1, Served
 from tests.api.valid_requests import ICAL
-from tests.api.waiting import until
+from tests.waiting import until
 
 QUICKLY_S = 2.0
 """Milliseconds are meant; the rest is for a busy machine."""

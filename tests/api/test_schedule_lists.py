@@ -13,7 +13,7 @@ from foliot.db.tables.access import host_t
 from tests.api.answers import made, pointers, problem, walk
 from tests.api.hosts import unique, yearly
 from tests.api.served import OPERATOR_KEY, SCHEDULES, V1, Served
-from tests.api.waiting import until
+from tests.waiting import until
 
 DATABASES = ("postgres",)
 

@@ -17,7 +17,7 @@ from foliot.planning.change import Author, create
 from tests.api.answers import made, pointers, problem
 from tests.api.hosts import unique, yearly
 from tests.api.served import SCHEDULES, V1, Served
-from tests.api.waiting import until
+from tests.waiting import until
 
 DATABASES = ("postgres",)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.api.answers import made, pointers, problem
 from tests.api.hosts import unique, yearly
 from tests.api.served import SCHEDULES, V1
-from tests.api.waiting import until
+from tests.waiting import until
 
 DATABASES = ("sqlite",)
 

@@ -21,9 +21,9 @@ from foliot.timing.clock import SystemClock
 from tests.api.answers import made, problem
 from tests.api.hosts import unique, yearly
 from tests.api.served import OPERATOR_KEY, SECRET_KEY, V1
-from tests.api.waiting import until
 from tests.cluster.processes import Node
 from tests.servers import free_port
+from tests.waiting import until
 
 MARK = 'Zx9-secret/with "quotes" & ümlaut?+%'
 """Recognised in any of the forms that it may take on its way."""

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.api.waiting import until
 from tests.forked_cli import ROOT
+from tests.waiting import until
 
 
 class CeleryWorker:

@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
 
 from tests import forked_cli
+from tests.waiting import until
 
 FOLIOT = str(Path(sys.executable).with_name("foliot"))
 DEADLINE_S = 60
@@ -109,10 +109,3 @@ def running_up(folder: Path) -> Iterator[Up]:
     finally:
         process.kill()
         process.wait()
-
-
-def until(condition: Callable[[], bool], what: str = "it") -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.02)

@@ -28,9 +28,9 @@ from tests.integration.cli_server import (
     Up,
     plain_environment,
     running_up,
-    until,
 )
 from tests.servers import free_port
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")

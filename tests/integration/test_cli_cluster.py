@@ -10,7 +10,7 @@ import pytest
 
 from foliot.cli import main
 from tests.api.served import OPERATOR_KEY, Served, served
-from tests.api.waiting import until
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
 from tests.api.served import OPERATOR_KEY, SCHEDULES, V1, Served, served
-from tests.api.waiting import until
+from tests.waiting import until
 
 EVERY_SECOND = {"kind": "interval", "seconds": 1}
 NEVER_YET = {"kind": "cron", "expression": "0 0 29 2 *"}

@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from tests.api.waiting import until
 from tests.plug_in import PlugInServer, install
+from tests.waiting import until
 
 JOBS = dedent(
     """

@@ -6,10 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from textwrap import dedent
@@ -25,7 +24,7 @@ from foliot.model.execution import OPEN, Execution, Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from tests import forked_cli
 from tests.conftest import OpenStore
-from tests.engine import all_schedules
+from tests.engine import all_schedules, until
 from tests.servers import free_port
 
 FOLIOT = str(Path(sys.executable).with_name("foliot"))
@@ -102,7 +101,7 @@ class Process:
             got, body = await asyncio.to_thread(self.get, path)
             return got == status
 
-        await until(does, f"{path} to answer {status}")
+        await until(does)
         return body
 
     def send(self, number: signal.Signals) -> None:
@@ -140,13 +139,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.kill()
 
 
-async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not await condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        await asyncio.sleep(0.05)
-
-
 async def ledger(store: SqlStore, name: str) -> list[Execution]:
     """A schedule's executions, oldest fire time first."""
     schedule = await store.schedules.find(DEFAULT_HOST_ID, name)
@@ -159,7 +151,7 @@ async def seen(store: SqlStore, name: str, status: Status, count: int) -> None:
     async def enough() -> bool:
         return sum(each.status is status for each in await ledger(store, name)) >= count
 
-    await until(enough, f"{count} executions of {name} to be {status}")
+    await until(enough)
 
 
 def decided(executions: list[Execution]) -> list[datetime]:
@@ -241,7 +233,7 @@ async def test_after_a_kill_every_second_is_decided_exactly_once(
     async def missed() -> bool:
         return await store.now() > before[-1].fire_ts + timedelta(seconds=3)
 
-    await until(missed, "some times to be missed")
+    await until(missed)
     again = start(*command)
     await seen(store, "ticking", Status.SUCCESS, len(before) + 2)
     again.stop()

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests import forked_cli
-from tests.integration.cli_server import ADMIN_KEY, DEADLINE_S, SETTINGS, plain_environment, until
+from tests.integration.cli_server import ADMIN_KEY, DEADLINE_S, SETTINGS, plain_environment
+from tests.waiting import until
 
 LINK = re.compile(r"http://\S+/sign-in\?token=\S+")
 

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expec
 from foliot.api.access.credentials import SESSION_COOKIE
 from foliot.api.ui import WEB_DIST
 from tests.api.served import OPERATOR_KEY
-from tests.api.waiting import until
 from tests.servers import PostgresServer
+from tests.waiting import until
 from tests.web.pages import Watch
 from tests.web.served import WebServed, web_served
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.api.hosts import unique
-from tests.api.waiting import until
+from tests.waiting import until
 from tests.web.conftest import OpenPage
 from tests.web.pages import choose, live, note, row, settled, title
 from tests.web.served import WebServed

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.api.waiting import until
+from tests.waiting import until
 from tests.web.conftest import NARROW, WIDE, OpenPage
 from tests.web.pages import card, no_sideways_scroll, row, settled, title
 from tests.web.served import WebServed

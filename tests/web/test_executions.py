@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.api.hosts import unique
-from tests.api.waiting import until
+from tests.waiting import until
 from tests.web.conftest import OpenPage
 from tests.web.pages import card, choose, dialog, live, note, row, sheet, table, title
 from tests.web.served import WebServed

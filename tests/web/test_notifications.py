@@ -12,8 +12,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.api.hosts import unique
 from tests.api.served import OPERATOR_KEY, V1
-from tests.api.waiting import until
 from tests.receiver import SECRET, Received, Receiver, receiving
+from tests.waiting import until
 from tests.web.conftest import OpenPage
 from tests.web.pages import card, choose, dialog, live, note, row, sheet, table, title
 from tests.web.served import HOSTILE, WebServed, web_served

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.api.waiting import until
 from tests.plug_in import ADMIN_KEY, PlugInServer, install
+from tests.waiting import until
 from tests.web.conftest import WITHIN_MS
 from tests.web.pages import Watch, sheet
 from tests.web.test_schedule_form import pick

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.api.answers import made
 from tests.api.hosts import unique
 from tests.api.served import OPERATOR_KEY, V1
-from tests.api.waiting import until
+from tests.waiting import until
 from tests.web.conftest import OpenPage
 from tests.web.pages import card, dialog, live, note, row, sheet, tab, title
 from tests.web.served import WebServed

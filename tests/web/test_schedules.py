@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.api.hosts import unique
-from tests.api.waiting import until
+from tests.waiting import until
 from tests.web.conftest import OpenPage
 from tests.web.pages import choose, dialog, live, note, row, table, title
 from tests.web.served import WebServed

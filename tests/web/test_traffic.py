@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, Request, expect
 
-from tests.api.waiting import until
+from tests.waiting import until
 from tests.web.pages import live, row, settled, table, title
 from tests.web.served import WebServed
 

@@ -1,8 +1,9 @@
 """Conformance suite for external leases: a key has one owner at a time, and only until its TTL ends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Protocol
+
+from tests.engine import until
 
 from foliot.scheduler.leases.lease_provider import ExternalLeases
 
@@ -70,7 +71,7 @@ class LeaseKeyConformance:
     ) -> None:
         one, two = await key_scene.owner("one", ttl_s=0.5), await key_scene.owner("two")
         assert await one.acquire("a")
-        await _until(lambda: two.acquire("a"))
+        await until(lambda: two.acquire("a"))
         assert await one.extend({"a"}) == frozenset()
         assert not await one.acquire("a")
         assert await one.acquire("b"), "an owner that was away goes on"
@@ -86,13 +87,5 @@ class LeaseKeyConformance:
             assert await one.extend({"a"}) == {"a"}
             return await two.acquire("b")
 
-        await _until(has_passed)
+        await until(has_passed)
         assert not await two.acquire("a")
-
-
-async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        while True:
-            if await condition():
-                return
-            await asyncio.sleep(EVERY_S)

@@ -70,6 +70,8 @@ class Dispatcher:
         self._published = Published(first_s=self._pace.untaken_s, longest_s=self._pace.longest_s)
         self._looked_at = float("-inf")
         self._looked_until: datetime | None = None
+        self._unfinished: tuple[datetime, ClaimableExecution] | None = None
+        """Where a poll that found too much began and stopped; None: the last one read all."""
         self._again_at = self._clock.monotonic() + self._pace.untaken_s
         self.wake.set()
 
@@ -103,6 +105,8 @@ class Dispatcher:
         is_first = self._looked_until is None
         since = (self._looked_until or now - FIRST_LOOK) - OVERLAP
         after: ClaimableExecution | None = None
+        if self._unfinished is not None:
+            since, after = self._unfinished
         monotonic = self._clock.monotonic()
         for _ in range(MAX_PAGES):
             page = await self._store.waiting(
@@ -116,10 +120,10 @@ class Dispatcher:
             new = [each for each in page if not self._published.knows(each.execution_id, each.attempt)]
             self._publish(new, monotonic)
             if len(page) < PAGE:
-                self._looked_until = now
+                self._looked_until, self._unfinished = now, None
                 return
             after = page[-1]
-        self._looked_until = after.ready_ts if after is not None else now
+            self._unfinished = since, after
         self.wake.set()
 
     async def _publish_again(self) -> None:
