@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
@@ -63,7 +63,7 @@ class Desk:
     def __init__(self, shard: int = 0) -> None:
         self.clock = VirtualClock(NOW)
         self.rows, self.broker, self.recorder = Rows(), Broker(), Recorder()
-        self.leadership: Any = SimpleNamespace(lease=object(), shard=SimpleNamespace(number=shard))
+        self.leadership = cast("Any", SimpleNamespace(lease=object(), shard=SimpleNamespace(number=shard)))
         carrier: Any = self.broker
         self.outgoing = Outgoing(carrier)
         store: Any = self.rows
