@@ -17,7 +17,7 @@ from sqlalchemy import insert
 
 from foliot.access.principal import CredentialKind, Principal, Role
 from foliot.api import change_feed as feed_module
-from foliot.api.change_feed import MAX_KEPT, MAX_TOLD, POLL_S, ChangeSource, Feed
+from foliot.api.change_feed import MAX_KEPT, MAX_SENT, POLL_S, ChangeSource, Feed
 from foliot.api.http import error_responses
 from foliot.api.http.http_server import listen, serving, url_of
 from foliot.api.routes import stream as stream_module
@@ -404,7 +404,7 @@ class Flood:
         self.version += 1
         changes = [
             ScheduleChange(DEFAULT_HOST_ID, UUID(int=number), "x" * 126, "edited", self.version)
-            for number in range(MAX_TOLD)
+            for number in range(MAX_SENT)
         ]
         return Look(mark, changes, ())
 
@@ -455,7 +455,7 @@ async def test_a_client_that_does_not_read_is_told_to_read_again_and_goes_on() -
             await client.read_until("heartbeat")
             await look()
             await client.read_until('"aggregate_version":1}')
-            for _ in range(2 * MAX_KEPT // MAX_TOLD):
+            for _ in range(2 * MAX_KEPT // MAX_SENT):
                 await look()
             heard = await client.read_until("too_slow")
             assert f'"aggregate_version":{source.version}}}' not in heard

@@ -42,7 +42,7 @@ RESET_EVERY_S = 5.0
 LINGER_S = 30.0
 """How long the feed continues after the last listener left."""
 MAX_KEPT = 5_000
-MAX_TOLD = 500
+MAX_SENT = 500
 """Maximum number of changes of one poll that are sent one by one."""
 MAX_LISTENERS = 500
 
@@ -356,11 +356,11 @@ class Feed:
         is_open = {each.execution_id: each for each in look.executions if _is_open(each)}
         self._open = dict(list(is_open.items())[:MAX_OPEN])
         self._follows_all = self._follows_all and look.is_complete and len(is_open) <= MAX_OPEN
-        for schedule in look.schedules[:MAX_TOLD]:
+        for schedule in look.schedules[:MAX_SENT]:
             self._tell_one(StreamKind.SCHEDULE, schedule)
-        for execution in changed[: max(0, MAX_TOLD - len(look.schedules))]:
+        for execution in changed[: max(0, MAX_SENT - len(look.schedules))]:
             self._tell_one(StreamKind.EXECUTION, execution)
-        has_too_much = len(look.schedules) + len(changed) > MAX_TOLD
+        has_too_much = len(look.schedules) + len(changed) > MAX_SENT
         self._owes_reset = self._owes_reset or has_too_much or not self._follows_all
 
     def _tell_one(self, kind: StreamKind, change: ScheduleChange | ExecutionStanding) -> None:

@@ -144,8 +144,8 @@ def _describe(operation: dict[str, Any], method: str, path: str) -> None:
     asks = needed not in (Open.ANYBODY, Open.PROBE, Open.AGENT)
     if asks:
         operation["security"] = [{name: []} for name in _SCHEMES]
-        told = f"Takes {_in_words(needed)}."
-        operation["description"] = "\n\n".join(filter(None, (operation.get("description"), told)))
+        needs = f"Takes {_in_words(needed)}."
+        operation["description"] = "\n\n".join(filter(None, (operation.get("description"), needs)))
     if needed is Open.PROBE:
         operation["responses"].pop("422", None)
         return

@@ -236,7 +236,7 @@ class CeleryApp:
             self._disconnect()
             if was_open:
                 return self._on_connection(use)
-            raise CeleryUnreachableError(f"Celery's broker has not taken it: {_told(error)}") from None
+            raise CeleryUnreachableError(f"Celery's broker has not taken it: {_text_of(error)}") from None
 
     def _connected(self) -> Any:
         if self._connection is None:
@@ -264,7 +264,7 @@ class CeleryApp:
             self.app.backend.mark_as_revoked(task_id, "revoked")
         except Exception as error:
             raise CeleryUnreachableError(
-                f"Celery's result backend can't be written: {_told(error)}"
+                f"Celery's result backend can't be written: {_text_of(error)}"
             ) from None
 
     def _state(self, task_id: str) -> TaskState:
@@ -275,10 +275,12 @@ class CeleryApp:
             meta = self.app.backend.get_task_meta(task_id, cache=False)
             return TaskState(str(meta["status"]), meta.get("result"), meta.get("traceback"))
         except (ContentDisallowed, DecodeError, SecurityError, LookupError, TypeError, ValueError) as error:
-            raise CeleryRefusedError(f"the result can't be read: {_told(error)}") from None
+            raise CeleryRefusedError(f"the result can't be read: {_text_of(error)}") from None
         except Exception as error:
-            raise CeleryUnreachableError(f"Celery's result backend can't be read: {_told(error)}") from None
+            raise CeleryUnreachableError(
+                f"Celery's result backend can't be read: {_text_of(error)}"
+            ) from None
 
 
-def _told(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     return str(error) or type(error).__name__

@@ -102,7 +102,7 @@ class AgentCommands:
 
     def _tell(self, worker_id: str, settlement: Settlement) -> None:
         claim = settlement.claim
-        told = SettledExecution(
+        settled = SettledExecution(
             claim.execution_id,
             claim.schedule_id,
             claim.attempt,
@@ -117,7 +117,7 @@ class AgentCommands:
             claim.trace_context,
             settlement.attempt_status,
         )
-        self._observer.notify(ExecutionsSettled(worker_id, [told], ()))
+        self._observer.notify(ExecutionsSettled(worker_id, [settled], ()))
         self._hints.send(Hint.ENDED if settlement.status in FINAL else Hint.READY)
         if settlement.is_delay:
             self._hints.send(Hint.SCHEDULES, (claim.schedule_id,))

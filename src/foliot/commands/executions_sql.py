@@ -56,13 +56,13 @@ class Executions(Statements):
         A running one is asked to stop, and stays `running` until it has. Raises IllegalTransitionError if the
         execution has ended, NotFoundError.
         """
-        told = _told("cancelled", author.name, author.reason)
+        text = _reason_text("cancelled", author.name, author.reason)
         row = await self._locked(connection, execution_id, host_id)
         status = Status(row.status)
         if not can_become(status, Status.CANCELLED):
             raise IllegalTransitionError(execution_id, status, Status.CANCELLED)
         cancelled = await cancel_locked(
-            connection, self._dialect, [row], reason=told[:REASON_LENGTH], error=told
+            connection, self._dialect, [row], reason=text[:REASON_LENGTH], error=text
         )
         await self._audit(connection, author, Action.EXECUTION_CANCELLED, row)
         return ChangedExecution(await read_execution(connection, execution_id), cancelled)
@@ -90,7 +90,7 @@ class Executions(Statements):
             .where(execution_t.c.execution_id == execution_id)
             .values(
                 status=Status.PENDING.value,
-                reason=_told("retried", author.name, None)[:REASON_LENGTH],
+                reason=_reason_text("retried", author.name, None)[:REASON_LENGTH],
                 failed_attempts=0,
                 cancel_requested=False,
                 is_remote=False,
@@ -193,7 +193,7 @@ _OF_THE_LAST_TRY = (
 )
 
 
-def _told(what: str, by: str | None, reason: str | None) -> str:
+def _reason_text(what: str, by: str | None, reason: str | None) -> str:
     text = f"{what} by {by}" if by else what
     return storable(f"{text}: {reason}" if reason else text)
 

@@ -128,9 +128,9 @@ class PostgresHints:
     def _received(self, connection: Any, pid: int, _channel: str, payload: str) -> None:
         if pid == connection.get_server_pid():
             return
-        told = read_payload(payload)
-        if told is not None:
-            self._local.send(*told)
+        hint = read_payload(payload)
+        if hint is not None:
+            self._local.send(*hint)
 
 
 def read_payload(payload: str) -> tuple[Hint, tuple[UUID, ...]] | None:

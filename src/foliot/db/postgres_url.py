@@ -242,5 +242,7 @@ async def connect(*, hosts: Sequence[Host], wanted: str, timeout: float, **argum
     [*_, last] = failures.values()
     if len(failures) == 1:
         raise last
-    told = "; ".join(f"{host} {str(error) or 'did not answer in time'}" for host, error in failures.items())
-    raise ConnectionError(f"no host of the database URL can be used: {told}") from last
+    details = "; ".join(
+        f"{host} {str(error) or 'did not answer in time'}" for host, error in failures.items()
+    )
+    raise ConnectionError(f"no host of the database URL can be used: {details}") from last

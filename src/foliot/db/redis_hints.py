@@ -112,9 +112,9 @@ class RedisHints:
             if not payload:
                 self._came_back.set()
             return
-        told = read_payload(payload)
-        if told is not None:
-            self._local.send(*told)
+        hint = read_payload(payload)
+        if hint is not None:
+            self._local.send(*hint)
 
     async def _drop(self) -> None:
         reader, self._reader = self._reader, None

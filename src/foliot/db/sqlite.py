@@ -193,8 +193,8 @@ class SqliteDialect:
     def is_unreachable(self, error: BaseException) -> bool:
         if not isinstance(error, DBAPIError):
             return isinstance(error, OSError)
-        told = str(error.orig)
-        return any(part in told for part in ("unable to open", "disk I/O", "is locked", "readonly"))
+        message = str(error.orig)
+        return any(part in message for part in ("unable to open", "disk I/O", "is locked", "readonly"))
 
 
 def _document(columns: Columns, values: Sequence[Sequence[Any]]) -> str:

@@ -147,7 +147,7 @@ def _length(seconds: float) -> timedelta:
 def crontab_timing(given: Mapping[str, Any], zone: str | None) -> dict[str, Any]:
     """Return the timing fields of a schedule for a Celery crontab, in which all fields must match."""
     if zone is None:
-        raise LeftOutError("it can't be told in which time zone it runs; name it by --tz")
+        raise LeftOutError("its time zone is not known; give it by --tz")
     fields: dict[FieldRange, CronFieldValues] = {SECOND: field_of(SECOND, [0])}
     for span, name in _FIELDS:
         value = given.get(name, "*")

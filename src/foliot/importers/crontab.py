@@ -178,14 +178,14 @@ def _schedule(
 
 def _target(entry: _Entry, environment: Mapping[str, str], url: str | None) -> dict[str, Any]:
     passed = {name: literal(value) for name, value in environment.items() if name not in _FOR_CRON}
-    told: dict[str, Any] = {"command": literal(entry.command)}
+    task: dict[str, Any] = {"command": literal(entry.command)}
     if passed:
-        told["env"] = passed
+        task["env"] = passed
     if entry.stdin:
-        told["stdin"] = literal(entry.stdin)
+        task["stdin"] = literal(entry.stdin)
     if url is None:
-        return {"kind": "function", "name": SHELL_TASK, "args": told}
-    return {"kind": "http", "method": "POST", "url": url, "body": told}
+        return {"kind": "function", "name": SHELL_TASK, "args": task}
+    return {"kind": "http", "method": "POST", "url": url, "body": task}
 
 
 def _notes(entry: _Entry, environment: Mapping[str, str], reading: Reading) -> Iterator[str]:

@@ -15,7 +15,7 @@ from foliot.model.instance_events import (
 )
 from foliot.service import Wake
 
-_TOLD_AT_ONCE = (
+_WRITTEN_AT_ONCE = (
     LeaderElected,
     LeaseLost,
     LeaseReleased,
@@ -50,7 +50,7 @@ class InstanceRegistration:
         self._drain = drain
 
     def notify(self, event: DomainEvent) -> None:
-        if isinstance(event, _TOLD_AT_ONCE):
+        if isinstance(event, _WRITTEN_AT_ONCE):
             self.wake.set()
 
     async def step(self) -> float | None:

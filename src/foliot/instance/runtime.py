@@ -60,7 +60,7 @@ from foliot.model.event import Observers
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.instance_events import ClockObserved, InstanceStarted, InstanceStopped, MemoryLimitPassed
 from foliot.model.schedule import ManagedBy
-from foliot.model.trace import as_told
+from foliot.model.trace import sampled_by_caller
 from foliot.notifications.delivery import Sender
 from foliot.notifications.sender import AT_ONCE
 from foliot.outbox.consumers import EventConsumer
@@ -195,7 +195,7 @@ class Instance:
 
     def _join_worker(self, context: InstanceContext) -> None:
         pace = choose_pace(context.settings, hears_others=self._notify is not None)
-        sampling = as_told if self._traces is None else self._traces.is_kept
+        sampling = sampled_by_caller if self._traces is None else self._traces.is_kept
         worker = make_worker(context, self.runners, self.carriers, pace, self._with_secrets, sampling)
         self.worker = worker
         self._receivers = make_receivers(worker, self.carriers)

@@ -219,13 +219,13 @@ class _Work:
     def _failure(self, state: TaskState) -> Exception:
         if state.name == "FAILURE":
             error = state.result
-            told = error_of(error) if isinstance(error, BaseException) else str(error)
+            message = error_of(error) if isinstance(error, BaseException) else str(error)
             trace = None if state.traceback is None else kept_end(state.traceback, self.redactor)
-            return RemoteFailedError(self.redactor.text(told), trace)
-        told = str(state.result or "")
+            return RemoteFailedError(self.redactor.text(message), trace)
+        message = str(state.result or "")
         # Expired: its worker's clock is ahead of ours by more than the timeout. Another worker's may not be.
         return AttemptFailedError(
-            f"the Celery task was {told or state.name.lower()}", is_permanent="expired" not in told
+            f"the Celery task was {message or state.name.lower()}", is_permanent="expired" not in message
         )
 
     def _tell_progress(self, state: TaskState) -> None:

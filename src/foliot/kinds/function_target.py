@@ -210,12 +210,12 @@ def _check_isolation(function: TaskCallable, name: str, isolation: IsolationKind
     if isolation not in ("process", "thread"):
         raise InvalidError.at("/isolation", "unknown", f"{isolation!r} is none", '"process" or "thread"')
     if inspect.iscoroutinefunction(function):
-        told = f'task function "{name}" is async and runs on the event loop'
-        raise InvalidError.at("/isolation", "async", told, "leave isolation out, or make it a plain def")
+        message = f'task function "{name}" is async and runs on the event loop'
+        raise InvalidError.at("/isolation", "async", message, "leave isolation out, or make it a plain def")
     why = why_unreachable(function)
     if isolation == "process" and why is not None:
-        told = f'task function "{name}" can\'t run in a process: {why}'
-        raise InvalidError.at("/isolation", "unreachable", told, "define it at the top of a module")
+        message = f'task function "{name}" can\'t run in a process: {why}'
+        raise InvalidError.at("/isolation", "unreachable", message, "define it at the top of a module")
 
 
 def why_unreachable(function: TaskCallable) -> str | None:

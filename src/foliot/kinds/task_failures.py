@@ -31,9 +31,9 @@ def error_of(failure: BaseException) -> str:
 def traceback_of(failure: BaseException) -> str:
     """Format a traceback without Foliot's own leading frames, also in its causes. Keep them if there are no
     others."""
-    told = traceback.TracebackException.from_exception(failure)
+    outermost = traceback.TracebackException.from_exception(failure)
     seen: set[int] = set()
-    left = [told]
+    left = [outermost]
     while left:
         each = left.pop()
         if id(each) in seen:
@@ -42,4 +42,4 @@ def traceback_of(failure: BaseException) -> str:
         first = next((at for at, frame in enumerate(each.stack) if not frame.filename.startswith(_OWN)), 0)
         del each.stack[:first]
         left += [other for other in (each.__cause__, each.__context__, *(each.exceptions or ())) if other]
-    return "".join(told.format())
+    return "".join(outermost.format())

@@ -132,7 +132,7 @@ class NotificationRuleSpec(Document):
     to: Address
     enabled: StrictBool = True
     muted_until_ts: Moment | None = None
-    """Nothing is told of what happens before."""
+    """No notification is sent for what happens before this time."""
 
     @field_validator("name")
     @classmethod

@@ -47,7 +47,7 @@ Sampling = Callable[[int, str | None], bool]
 """Decides whether the spans of a trace are recorded, by its id and the context that it continues."""
 
 
-def as_told(_trace_id: int, trace_context: str | None) -> bool:
+def sampled_by_caller(_trace_id: int, trace_context: str | None) -> bool:
     """Sampling for instances that make no spans: true, unless the caller said no.
 
     An agent that follows its parent's decision must not lose its spans because of us.

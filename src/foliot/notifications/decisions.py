@@ -272,7 +272,7 @@ class DecisionCollector:
                 "name": subject.name,
                 "labels": dict(subject.labels),
             },
-            **({} if run is None else {"execution": _told(run)}),
+            **({} if run is None else {"execution": _execution_data(run)}),
             **more,
         }
         if self._public_url is not None:
@@ -288,8 +288,8 @@ def _sign_of(run: Run) -> str:
     return f"{run.execution_id}:{run.attempt}"
 
 
-def _told(run: Run) -> Mapping[str, Any]:
-    told = {
+def _execution_data(run: Run) -> Mapping[str, Any]:
+    data = {
         "execution_id": str(run.execution_id),
         "status": run.status.value,
         "attempt": run.attempt,
@@ -298,7 +298,7 @@ def _told(run: Run) -> Mapping[str, Any]:
         "started_ts": None if run.started_ts is None else _written(run.started_ts),
         "ended_ts": None if run.ended_ts is None else _written(run.ended_ts),
     }
-    return told if run.error is None else told | {"error": run.error[:ERROR_LENGTH]}
+    return data if run.error is None else data | {"error": run.error[:ERROR_LENGTH]}
 
 
 def _written(instant: datetime) -> str:

@@ -133,9 +133,9 @@ class ScheduleScanner:
             return
         kinds = (IncidentKind.DID_NOT_RUN, IncidentKind.SLA_MISS)
         incidents = await self._incidents.of_schedules(ids, kinds)
-        told = {each.key for each in incidents if each.is_open}
-        open_questions = [each for each in wanted if _key_of(each) not in told]
-        fresh = {key.schedule_id: each for key, each in late if key not in told}
+        reported = {each.key for each in incidents if each.is_open}
+        open_questions = [each for each in wanted if _key_of(each) not in reported]
+        fresh = {key.schedule_id: each for key, each in late if key not in reported}
         silent, began = await self._evidence(open_questions, set(fresh), watch, now)
         deciding = DecisionCollector(rules, incidents, now, self._public_url)
         for schedule_id, each in fresh.items():

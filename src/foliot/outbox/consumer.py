@@ -80,7 +80,7 @@ class Consumer:
         self._observer = observer
         self._poll_s = poll_s
         self._insists = True
-        self._told_lag: int | None = None
+        self._reported_lag: int | None = None
         self._presence = ConsumerRegistration(spec, consumers, clock)
         self._reach = max(MIN_LOOK, 2 * spec.batch * spec.partitions) + MAX_TRANSACTION
         self._delivering = HandlerCaller(spec, consumers.dialect, clock, observer)
@@ -134,8 +134,8 @@ class Consumer:
         await self._presence.close()
 
     def _tell_lag(self, lag: int) -> None:
-        if lag != self._told_lag:
-            self._told_lag = lag
+        if lag != self._reported_lag:
+            self._reported_lag = lag
             self._observer.notify(ConsumerLagChanged(self._spec.group, lag))
 
     async def _limit_of(self, standing: GroupPositions) -> int | None:

@@ -108,4 +108,4 @@ def subject_of(topic: str) -> str:
 
 
 async def _say_nothing(error: Exception) -> None:
-    """Whoever waits for an answer is told by an exception."""
+    """Ignore the error: whoever waits for an answer gets an exception."""

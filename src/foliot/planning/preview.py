@@ -309,8 +309,8 @@ def _about_clocks(look: _Look, allowance: Allowance) -> Iterator[PreviewWarning]
             continue
         wall = grid.after(low - INSTANT)
         assert wall is not None
-        told = _gap if before < after else _repeat
-        caution = told(look, span.start.replace(tzinfo=UTC), wall.replace(tzinfo=None), count)
+        warn = _gap if before < after else _repeat
+        caution = warn(look, span.start.replace(tzinfo=UTC), wall.replace(tzinfo=None), count)
         if caution.at is not None and allowance.reason(caution.at) is None:
             yield caution
 

@@ -192,10 +192,10 @@ class RegistryList(Statements):
         statement = select(instance_t.c.transports).where(
             instance_t.c.transports.is_not(None), instance_t.c.last_heartbeat >= oldest
         )
-        told = [each for each in (await self._database.fetch(Pool.API, statement)).scalars() if each]
+        reports = [each for each in (await self._database.fetch(Pool.API, statement)).scalars() if each]
         seen: Counter[tuple[str, str, str | None]] = Counter()
         away: Counter[tuple[str, str, str | None]] = Counter()
-        for each in told:
+        for each in reports:
             for priority in Priority:
                 way = each[priority]
                 key = (str(priority), way["kind"], way["address"])
@@ -211,9 +211,9 @@ class RegistryList(Statements):
         statement = select(instance_t.c.lease_provider).where(
             instance_t.c.lease_provider.is_not(None), instance_t.c.last_heartbeat >= oldest
         )
-        told = [each for each in (await self._database.fetch(Pool.API, statement)).scalars() if each]
-        seen = Counter((each["kind"], each["address"]) for each in told)
-        away = Counter((each["kind"], each["address"]) for each in told if each["state"] == "away")
+        reports = [each for each in (await self._database.fetch(Pool.API, statement)).scalars() if each]
+        seen = Counter((each["kind"], each["address"]) for each in reports)
+        away = Counter((each["kind"], each["address"]) for each in reports if each["state"] == "away")
         return [
             LeaseProviderRecord(*key, instance_count=count, away_count=away[key])
             for key, count in seen.items()

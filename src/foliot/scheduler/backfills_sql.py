@@ -192,9 +192,9 @@ class Backfills(Statements):
             execution_t.c.fire_ts < known.position_ts,
             execution_t.c.status.in_([each.value for each in CLAIMABLE]),
         )
-        told = "its backfill was cancelled" + (f" by {author.name}" if author.name else "")
+        message = "its backfill was cancelled" + (f" by {author.name}" if author.name else "")
         cancelled = await cancel_locked(
-            connection, self._dialect, rows, reason="backfill cancelled", error=told
+            connection, self._dialect, rows, reason="backfill cancelled", error=message
         )
         await record_audit(
             connection,

@@ -214,9 +214,9 @@ class FiringStatements:
             ):
                 await self._uncount(connection, moved, rows, waiting, now)
             has_replaced, cancelled = await self._cancel_replaced(connection, rows)
-            told = report(rows, refused, now, names)
+            reported = report(rows, refused, now, names)
             dues = [firing.due for firing in moved if firing.due.schedule_id in waiting]
-            return replace(told, has_replaced=has_replaced, cancelled=cancelled, waiting=dues)
+            return replace(reported, has_replaced=has_replaced, cancelled=cancelled, waiting=dues)
 
         try:
             return await self._database.write(Pool.FIRING, work)

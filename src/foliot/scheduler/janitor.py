@@ -167,7 +167,7 @@ class Janitor:
         # Our clock, not the database's: a step of that clock may not be noticed yet.
         rescued = await self._upkeep.rescue(lease, limit=BATCH, until=self._clock.now())
         if rescued:
-            for event in _told(lease.shard.number, rescued):
+            for event in _events_of(lease.shard.number, rescued):
                 self._observer.notify(event)
             self._hints.send(Hint.READY)
             if any(each.status in FINAL for each in rescued):
@@ -204,7 +204,7 @@ class Janitor:
         return MIN_PAUSE_S if count >= portion else every_s
 
 
-def _told(shard: int, lost: Sequence[LostAttempt]) -> Iterator[DomainEvent]:
+def _events_of(shard: int, lost: Sequence[LostAttempt]) -> Iterator[DomainEvent]:
     """Return the events to publish. A remote attempt timed out at its agent; no worker vanished."""
     vanished = [each for each in lost if not each.is_remote]
     if vanished:

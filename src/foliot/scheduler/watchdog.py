@@ -28,7 +28,7 @@ class Watchdog:
         self._observer = observer
         self._ttl_s = ttl_s
         self._every_s = max(MIN_EVERY_S, every_s)
-        self._told_at: float | None = None
+        self._reported_at: float | None = None
         """When overdue schedules were last reported; None: nothing is overdue."""
 
     async def step(self) -> float | None:
@@ -37,16 +37,16 @@ class Watchdog:
         if found.oldest is not None:
             late_s = (self._clock.now() - found.oldest.next_run_ts).total_seconds()
         self._observer.notify(OverdueCounted(found.count, late_s))
-        self._tell(found, late_s, self._clock.monotonic())
+        self._report(found, late_s, self._clock.monotonic())
         return self._every_s
 
-    def _tell(self, found: Overdue, late_s: float, now: float) -> None:
+    def _report(self, found: Overdue, late_s: float, now: float) -> None:
         if found.oldest is None:
-            if self._told_at is not None:
-                self._told_at = None
+            if self._reported_at is not None:
+                self._reported_at = None
                 self._observer.notify(OverdueEnded())
-        elif self._told_at is None or now - self._told_at >= REMIND_EVERY_S:
-            self._told_at = now
+        elif self._reported_at is None or now - self._reported_at >= REMIND_EVERY_S:
+            self._reported_at = now
             self._observer.notify(
                 OverdueFound(found.count, found.is_capped, found.oldest.schedule_id, late_s)
             )

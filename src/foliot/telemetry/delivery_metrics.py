@@ -51,7 +51,7 @@ class DeliveryMetrics:
         )
         self._observer.on(TransportLost, self._transport_lost)
         self._observer.on(TransportRecovered, lambda recovered: self._is_away.labels(recovered.kind).set(0))
-        self._observer.on(TicketsRepublished, lambda told: self._republished.inc(told.count))
+        self._observer.on(TicketsRepublished, lambda event: self._republished.inc(event.count))
 
     def _transport_lost(self, lost: TransportLost) -> None:
         self._losses.inc()
@@ -118,11 +118,11 @@ class DeliveryMetrics:
             NotificationType,
             NOTIFICATION_RESULTS,
         )
-        self._observer.on(NotificationDecided, lambda told: self._count(told.kind, "decided"))
-        self._observer.on(NotificationDelivered, lambda told: self._count(told.kind, "delivered"))
+        self._observer.on(NotificationDecided, lambda event: self._count(event.kind, "decided"))
+        self._observer.on(NotificationDelivered, lambda event: self._count(event.kind, "delivered"))
         self._observer.on(
             NotificationFailed,
-            lambda told: self._count(told.kind, "dead" if told.retry_in_s is None else "retried"),
+            lambda event: self._count(event.kind, "dead" if event.retry_in_s is None else "retried"),
         )
 
     def _count(self, kind: str, result: str) -> None:

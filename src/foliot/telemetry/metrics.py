@@ -178,7 +178,7 @@ class MetricsObserver(Dispatch):
         self._overdue_s = 0.0
         self.on(BatchFired, self._batch_fired)
         self.on(BackfillAdvanced, self._backfill_advanced)
-        self.on(ExecutionTriggered, lambda told: self._triggered[told.triggered_by].inc())
+        self.on(ExecutionTriggered, lambda event: self._triggered[event.triggered_by].inc())
         self.on(ScheduleChanged, lambda changed: self._skip_one(changed.skipped))
         self.on(TickCompleted, self._tick_completed)
 

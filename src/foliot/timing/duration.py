@@ -26,5 +26,5 @@ def seconds_of(duration: Duration, where: str) -> float:
         return sum(float(part.group(1)) * _UNITS[part.group(2)] for part in parts)
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text)
-    told = f'"{duration}"' if isinstance(duration, str) else repr(duration)  # type: ignore[redundant-expr]
-    raise InvalidError.at(where, "duration", f"{told} is not a duration", "30s, 10m, 1h30m, 2d")
+    shown = f'"{duration}"' if isinstance(duration, str) else repr(duration)  # type: ignore[redundant-expr]
+    raise InvalidError.at(where, "duration", f"{shown} is not a duration", "30s, 10m, 1h30m, 2d")

@@ -57,7 +57,7 @@ class _Comparison:
         first, decided_to = row.first_ts, self._decided_to
         is_double = decided_to is not None and first <= decided_to
         if is_double:
-            wrong = f"the row of {_told(row.fire_ts)} decides what another has decided"
+            wrong = f"the row of {_iso(row.fire_ts)} decides what another has decided"
             yield self._finding(FindingKind.DOUBLE, first, wrong, "one row for each time")
         else:
             yield from self._gaps(bisect_left(self._due, first, self._position))
@@ -76,7 +76,7 @@ class _Comparison:
             return  # it decides times within the span and behind it
         if not decided or decided[-1] != row.fire_ts:
             near = self._nearest(row.fire_ts)
-            right = "no row: nothing was due" if near is None else f"the nearest due time is {_told(near)}"
+            right = "no row: nothing was due" if near is None else f"the nearest due time is {_iso(near)}"
             yield self._finding(
                 FindingKind.PHANTOM,
                 row.fire_ts,
@@ -87,8 +87,8 @@ class _Comparison:
         if row.first_ts < self._span.first:
             return  # the number of its times before the span is not known
         if len(decided) != row.missed_count + 1 or decided[0] != row.first_ts:
-            wrong = f"says to decide {row.missed_count + 1} times from {_told(row.first_ts)} on"
-            right = f"{len(decided)} from {_told(decided[0])} on"
+            wrong = f"says to decide {row.missed_count + 1} times from {_iso(row.first_ts)} on"
+            right = f"{len(decided)} from {_iso(decided[0])} on"
             yield self._finding(FindingKind.MISCOUNT, row.fire_ts, wrong, right)
 
     def _gaps(self, end: int) -> Iterator[Finding]:
@@ -96,7 +96,7 @@ class _Comparison:
         missing = self._due[self._position : end]
         self._position = max(end, self._position)
         if missing:
-            until = f" up to {_told(missing[-1])}" if len(missing) > 1 else ""
+            until = f" up to {_iso(missing[-1])}" if len(missing) > 1 else ""
             wrong = f"no row decides it{until}"
             yield self._finding(FindingKind.GAP, missing[0], wrong, "one row for each time", len(missing))
 
@@ -148,5 +148,5 @@ def _delay_s(trigger: Mapping[str, Any]) -> float:
     return TRIGGERS[trigger["kind"]].model_validate(trigger, extra="ignore").delay_s or 0
 
 
-def _told(instant: datetime) -> str:
+def _iso(instant: datetime) -> str:
     return instant.isoformat()

@@ -145,7 +145,7 @@ async def _check_events(connection: AsyncConnection, span: VerifiedSpan) -> Asyn
             pending_event_t.c.id.is_(None),
         )
     )
-    told: tuple[tuple[Select[Any], FindingKind, str, str], ...] = (
+    checks: tuple[tuple[Select[Any], FindingKind, str, str], ...] = (
         (unsent, FindingKind.OUTBOX_GAP, "the event store has it, the outbox has no message", "both"),
         (
             unstored,
@@ -161,6 +161,6 @@ async def _check_events(connection: AsyncConnection, span: VerifiedSpan) -> Asyn
         ),
         (unsaid, FindingKind.OUTBOX_GAP, "fired, and no event was written", "an event with its id"),
     )
-    for statement, kind, wrong, right in told:
+    for statement, kind, wrong, right in checks:
         for identity, at in await connection.execute(statement.limit(MAX_ROWS)):
             yield Finding(kind, f"event {identity}: {wrong}", right, at)

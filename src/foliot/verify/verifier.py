@@ -35,21 +35,21 @@ class VerifyRequest:
 
 
 async def verify(
-    database: Database, wanted: VerifyRequest, told: Callable[[int], None] | None = None
+    database: Database, wanted: VerifyRequest, on_progress: Callable[[int], None] | None = None
 ) -> Report:
     """Check the stored history of a period; by default all that retention has left.
 
-    `told` is called with the number of schedules checked so far.
+    `on_progress` is called with the number of schedules checked so far.
     """
     async with snapshot(database) as connection:
-        return await verify_in(connection, database.dialect, wanted, told)
+        return await verify_in(connection, database.dialect, wanted, on_progress)
 
 
 async def verify_in(
     connection: AsyncConnection,
     dialect: Dialect,
     wanted: VerifyRequest,
-    told: Callable[[int], None] | None = None,
+    on_progress: Callable[[int], None] | None = None,
 ) -> Report:
     """Check the stored history as this connection sees it."""
     tally = CheckCounts()
@@ -62,8 +62,8 @@ async def verify_in(
     findings: list[Finding] = []
     async for history in read_histories(connection, dialect, span, is_to_the_end=span.last == now):
         findings += _check(history, walker, span, calendars, tally)
-        if told is not None:
-            told(tally.schedules)
+        if on_progress is not None:
+            on_progress(tally.schedules)
     findings += [each async for each in check_states(connection, span)]
     findings += [each async for each in check_epochs(connection, span, epochs, wanted.known_epochs)]
     findings += [each async for each in check_outbox(connection, span)]

@@ -25,7 +25,7 @@ from foliot.model.execution import Status
 from foliot.model.kind import TARGETS
 from foliot.model.redaction import hiding, running
 from foliot.model.schedule import ScheduleSpec
-from foliot.model.trace import Sampling, as_told, execute_span
+from foliot.model.trace import Sampling, execute_span, sampled_by_caller
 from foliot.planning.settlement import settlement_of
 from foliot.timing.clock import ClusterClock
 from foliot.worker.journal import AttemptJournal, Journal
@@ -112,7 +112,7 @@ class Attempt:
         spec: ScheduleSpec | None,
         journal: Journal,
         clock: ClusterClock,
-        sampling: Sampling = as_told,
+        sampling: Sampling = sampled_by_caller,
     ) -> None:
         self.claim = claim
         self.spec = spec
@@ -228,7 +228,7 @@ class Attempt:
         elif isinstance(failure, AttemptFailedError):
             self._settle(Status.FAILED, failure.result, str(failure), refusal=failure)
         else:
-            error, trace = _told_of(failure)
+            error, trace = _error_and_traceback(failure)
             self._settle(Status.FAILED, None, error, trace)
 
     def _succeed(self, value: Any) -> None:
@@ -302,7 +302,7 @@ class Attempt:
         )
 
 
-def _told_of(failure: BaseException) -> tuple[str, str | None]:
+def _error_and_traceback(failure: BaseException) -> tuple[str, str | None]:
     """Return error and traceback of a failure. A RemoteFailedError carries those of the other process."""
     if isinstance(failure, RemoteFailedError):
         return str(failure), failure.remote_traceback

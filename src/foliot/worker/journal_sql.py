@@ -51,16 +51,16 @@ class Notes(Statements):
 
         async def work(connection: AsyncConnection) -> None:
             if progress:
-                await self._write_told(connection, worker_id, "progress", progress)
+                await self._write_column(connection, worker_id, "progress", progress)
             if external_ids:
-                await self._write_told(connection, worker_id, "external_id", external_ids)
+                await self._write_column(connection, worker_id, "external_id", external_ids)
             if lines:
                 await self._write_lines(connection, lines)
 
         if progress or external_ids or lines:
             await self._database.write(Pool.WORK, work)
 
-    async def _write_told(
+    async def _write_column(
         self,
         connection: AsyncConnection,
         worker_id: str,
@@ -68,13 +68,13 @@ class Notes(Statements):
         rows: Sequence[tuple[UUID, int, str]],
     ) -> None:
         columns: Columns = {"execution_id": Uuid(), "attempt": Integer(), column: Text()}
-        told = self._dialect.rows("told", columns, rows)
-        value = self._dialect.json(told.c.progress) if column == "progress" else told.c.external_id
+        reported = self._dialect.rows("reported", columns, rows)
+        value = self._dialect.json(reported.c.progress) if column == "progress" else reported.c.external_id
         await connection.execute(
             update(execution_t)
             .where(
-                execution_t.c.execution_id == told.c.execution_id,
-                execution_t.c.attempt == told.c.attempt,
+                execution_t.c.execution_id == reported.c.execution_id,
+                execution_t.c.attempt == reported.c.attempt,
                 execution_t.c.status == Status.RUNNING.value,
                 execution_t.c.worker_id == literal(worker_id),
             )

@@ -162,8 +162,8 @@ def _as_written(batch: Sequence[Settlement], outcome: Settled) -> Iterator[Settl
 
 def _unstorable(settlement: Settlement, error: Exception) -> Settlement:
     """Replace result and error of a settlement by an error text, because the database can't store them."""
-    told = f"what it returned or raised could not be stored: {type(error).__name__}"
-    return settlement._replace(result=None, error=told, traceback=None)
+    message = f"what it returned or raised could not be stored: {type(error).__name__}"
+    return settlement._replace(result=None, error=message, traceback=None)
 
 
 def _settled(each: Settlement, now: float) -> SettledExecution:

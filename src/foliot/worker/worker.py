@@ -18,7 +18,7 @@ from foliot.model.event import (
 from foliot.model.execution import Status
 from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleSpec
-from foliot.model.trace import Sampling, as_told
+from foliot.model.trace import Sampling, sampled_by_caller
 from foliot.service import Wake
 from foliot.timing.clock import ClusterClock
 from foliot.transport.transport_protocol import BrokerQueue
@@ -62,7 +62,7 @@ class Worker:
         poll_s: float,
         prepare: Prepare = as_given,
         reach: PollScope | None = None,
-        sampling: Sampling = as_told,
+        sampling: Sampling = sampled_by_caller,
     ) -> None:
         self.wake = Wake()
         self.worker_id = worker_id

@@ -14,7 +14,7 @@ from foliot.api.change_feed import (
     LINGER_S,
     MAX_KEPT,
     MAX_LISTENERS,
-    MAX_TOLD,
+    MAX_SENT,
     POLL_S,
     QUICK_S,
     RESET_EVERY_S,
@@ -322,23 +322,23 @@ async def test_a_look_that_fails_is_made_again_and_nothing_is_lost(stage: Stage)
 
 async def test_of_very_many_changes_the_first_are_told_and_the_rest_by_a_reset(stage: Stage) -> None:
     listener = await stage.listen()
-    await stage.look(*(schedule_of(number) for number in range(1, MAX_TOLD + 1)))
-    assert told(listener) == [("schedule", number) for number in range(1, MAX_TOLD + 1)]
+    await stage.look(*(schedule_of(number) for number in range(1, MAX_SENT + 1)))
+    assert told(listener) == [("schedule", number) for number in range(1, MAX_SENT + 1)]
     await stage.look(
         *(schedule_of(number) for number in range(1, 11)),
-        *(execution_of(number) for number in range(MAX_TOLD)),
+        *(execution_of(number) for number in range(MAX_SENT)),
     )
     heard = told(listener)
     assert heard[:10] == [("schedule", number) for number in range(1, 11)]
-    assert heard[10:-1] == [("execution", "pending")] * (MAX_TOLD - 10)
+    assert heard[10:-1] == [("execution", "pending")] * (MAX_SENT - 10)
     assert heard[-1] == ("reset", "too_many_changes")
 
 
 async def test_what_was_left_out_is_followed_as_well(stage: Stage) -> None:
     listener = await stage.listen()
-    await stage.look(*(execution_of(number) for number in range(MAX_TOLD + 1)))
+    await stage.look(*(execution_of(number) for number in range(MAX_SENT + 1)))
     taken(listener)
-    await stage.look(execution_of(MAX_TOLD, "running"))
+    await stage.look(execution_of(MAX_SENT, "running"))
     assert told(listener) == [("execution", "running")]
 
 
@@ -346,7 +346,7 @@ async def test_resets_are_told_at_once_but_not_again_and_again(stage: Stage) -> 
     listener = await stage.listen()
 
     async def look_at_many(version: int) -> list[tuple[str, Any]]:
-        many = (schedule_of(number)._replace(aggregate_version=version) for number in range(MAX_TOLD + 1))
+        many = (schedule_of(number)._replace(aggregate_version=version) for number in range(MAX_SENT + 1))
         await stage.look(*many)
         return [each for each in told(listener) if each[0] == "reset"]
 
@@ -379,7 +379,7 @@ async def test_while_more_is_open_than_can_be_followed_resets_go_on_and_then_end
 
 async def test_no_more_are_followed_than_can_be(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     await stage.listen()
-    await stage.look(*(schedule_of(number) for number in range(MAX_TOLD + 1)))
+    await stage.look(*(schedule_of(number) for number in range(MAX_SENT + 1)))
     await stage.look(*(execution_of(number) for number in range(MAX_OPEN + 1)))
     assert stage.source.begun == 1, "the next reset, and with it the next beginning, is yet to come"
     followed: list[int] = []
@@ -458,7 +458,7 @@ async def test_hosts_hear_nothing_of_each_other(stage: Stage) -> None:
 
 async def test_a_listener_hears_the_kinds_it_asked_for_and_of_resets(stage: Stage) -> None:
     listener = await stage.listen(kinds=frozenset({StreamKind.EXECUTION}))
-    many = [schedule_of(number) for number in range(MAX_TOLD)]
+    many = [schedule_of(number) for number in range(MAX_SENT)]
     await stage.look(execution_of(1))
     await stage.look(*many, execution_of(2), execution_of(3))
     assert told(listener) == [("execution", "pending"), ("reset", "too_many_changes")]
@@ -570,9 +570,9 @@ def test_an_endless_number_is_no_id() -> None:
 
 async def test_a_slow_listener_is_told_to_read_again_and_goes_on(stage: Stage) -> None:
     slow, quick = await stage.listen(), await stage.listen()
-    for _ in range(MAX_KEPT // MAX_TOLD):
-        await stage.look(*(schedule_of(number) for number in range(MAX_TOLD)))
-        assert len(quick.take(MAX_TOLD)) == MAX_TOLD
+    for _ in range(MAX_KEPT // MAX_SENT):
+        await stage.look(*(schedule_of(number) for number in range(MAX_SENT)))
+        assert len(quick.take(MAX_SENT)) == MAX_SENT
     await stage.look(schedule_of(1))
     assert told(slow) == [("reset", "too_slow")]
     assert told(quick) == [("schedule", 1)]

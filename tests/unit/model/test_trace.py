@@ -10,12 +10,12 @@ from hypothesis import strategies as some
 from foliot.model.ids import ids_at, new_id
 from foliot.model.trace import (
     TraceContext,
-    as_told,
     cancel_span,
     create_span,
     execute_span,
     fire_span,
     parse_traceparent,
+    sampled_by_caller,
     settle_span,
     trace_id_of,
     trace_id_text,
@@ -74,7 +74,7 @@ def test_an_execution_that_was_asked_for_within_a_trace_goes_on_with_it() -> Non
 
 
 def test_who_makes_no_spans_passes_on_what_the_caller_decided() -> None:
-    assert [as_told(1, each) for each in (None, TRACEPARENT, UNSAMPLED, "nonsense")] == [
+    assert [sampled_by_caller(1, each) for each in (None, TRACEPARENT, UNSAMPLED, "nonsense")] == [
         True,
         True,
         False,

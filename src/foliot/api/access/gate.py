@@ -251,10 +251,10 @@ Caller = Annotated[Principal, Depends(_caller)]
 async def _author(request: Request) -> Author:
     """Return the author of a change, for the version history and the audit."""
     principal = caller_of(request)
-    told = request.headers.get(REASON_HEADER)
+    reason = request.headers.get(REASON_HEADER)
     return Author(
         principal.name,
-        told[:MAX_REASON] if told else None,
+        reason[:MAX_REASON] if reason else None,
         credential=principal.credential,
         request_id=request_id_of(request),
         address=address_of(request),

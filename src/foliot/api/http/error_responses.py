@@ -88,11 +88,11 @@ async def _of_foliot(request: Request, error: Exception) -> JSONResponse:
         headers["ETag"] = f'"{error.actual}"'
         more["current_version"] = error.actual
     # Clients don't get the database's own messages: these belong in the log.
-    detail = _TOLD.get(verdict.code, str(error))
+    detail = _DETAIL_OF.get(verdict.code, str(error))
     return problem(request, verdict.http, code, detail, found, headers, more)
 
 
-_TOLD = {
+_DETAIL_OF = {
     "database_unreachable": "the database can't be reached now; try again in a moment",
     "database_full": "the disk of the database is full, nothing was written; try again when there is room",
     # One text for every fault of a credential: anybody can read it, so it must not say which fault.

@@ -52,7 +52,7 @@ class NewKey(Form):
 
 
 class KeyDocument(ApiDocument):
-    """An API key. What it is itself is told once, when it is made."""
+    """An API key. The key itself is shown once, when it is created."""
 
     key_id: str
     host_id: UUID

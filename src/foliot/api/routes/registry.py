@@ -47,7 +47,7 @@ class LeaseProviderDocument(ApiDocument):
 
 
 class InstanceDocument(ApiDocument):
-    """A process of the cluster, as it last told of itself."""
+    """A process of the cluster, as it last reported its state."""
 
     instance_id: str
     hostname: str

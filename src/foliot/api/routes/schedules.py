@@ -79,8 +79,8 @@ async def answer_schedule(
 ) -> Response:
     """Return the response with a schedule after a change."""
     listed = await ScheduleList(services.database).get_with_status(schedule.schedule_id, schedule.host_id)
-    told = {"ETag": etag_of(listed.schedule.aggregate_version), **(headers or {})}
-    return answer(show_schedule(services, listed), status, told)
+    with_etag = {"ETag": etag_of(listed.schedule.aggregate_version), **(headers or {})}
+    return answer(show_schedule(services, listed), status, with_etag)
 
 
 def schedule_routes(services: Services) -> APIRouter:

@@ -102,8 +102,8 @@ def _secret_document(secret: SecretName) -> dict[str, Any]:
 
 
 def _event_document(message: OutboxMessage) -> dict[str, Any]:
-    told = {name: getattr(message, name) for name in EventDocument.model_fields if hasattr(message, name)}
-    return {**told, "offset": message.c_offset}
+    fields = {name: getattr(message, name) for name in EventDocument.model_fields if hasattr(message, name)}
+    return {**fields, "offset": message.c_offset}
 
 
 def shared_routes(services: Services) -> APIRouter:

@@ -100,7 +100,7 @@ def _fields(kind: type[ScheduleChange] | type[ExecutionStanding]) -> str:
 _DESCRIPTION = f"""\
 Server-sent events: each has an `id`, a kind as its `event`, and a JSON object as its `data`.
 
-| event | told when | data |
+| event | sent when | data |
 |---|---|---|
 | `schedule` | a schedule was created, edited, paused, resumed or deleted | {_fields(ScheduleChange)} |
 | `execution` | one was made, or something of this has changed | {_fields(ExecutionStanding)} |
@@ -108,7 +108,7 @@ Server-sent events: each has an `id`, a kind as its `event`, and a JSON object a
 | `reset` | events were left out: read the lists again | `reason` |
 
 The text of a `progress` is cut after {PROGRESS_LETTERS} letters. Several changes of one thing in quick
-succession may be told as one, the last; a change may be told twice. The reason of a `reset` is
+succession may be sent as one, the last; a change may be sent twice. The reason of a `reset` is
 `too_many_changes`, `too_slow` (the client) or `unknown_event_id`.
 
 To miss nothing, open the stream first and read the lists then. A client that comes back with

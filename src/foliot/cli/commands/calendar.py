@@ -27,10 +27,10 @@ def _days(calendar: Document) -> str:
     ]
     weekdays = [_WEEKDAYS[day - 1] for day in calendar["weekdays"]]
     count = len(calendar["days"])
-    told = [f"holidays of {', '.join(countries)}"] if countries else []
-    told += [f"every {', '.join(weekdays)}"] if weekdays else []
-    told += [f"{count} days or ranges"] if count else []
-    return "; ".join(told)
+    parts = [f"holidays of {', '.join(countries)}"] if countries else []
+    parts += [f"every {', '.join(weekdays)}"] if weekdays else []
+    parts += [f"{count} days or ranges"] if count else []
+    return "; ".join(parts)
 
 
 def _row(calendar: Document, now: datetime) -> Row:

@@ -115,7 +115,7 @@ def drain(
     """Let instances take on nothing more: workers finish what runs, schedulers hand their shards over."""
     from foliot.cli.support.rest_client import path_of
 
-    act, told = ("resume", "resumed") if undo else ("drain", "draining")
+    act, participle = ("resume", "resumed") if undo else ("drain", "draining")
     with connection.open() as api:
 
         def apply_to_one(name: str) -> None:
@@ -124,7 +124,7 @@ def drain(
                 change.is_only_shown(f"{act} {name}")
                 return
             instance = api.post(path_of("instances", name, act), {"reason": reason})
-            say(f"{told} {name}")
+            say(f"{participle} {name}")
             if output is not Format.TABLE:
                 show_one(instance, output, INSTANCES, SystemClock().now())
 

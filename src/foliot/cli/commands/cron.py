@@ -34,14 +34,14 @@ def explain(
     from foliot.timing.zone import check_zone
 
     check_zone(tz, "/tz")
-    told = preview(_trigger(expression, tz), from_ts=_instant(start, tz), n=count)
-    local = [fire.local_ts for fire in told.fires]
-    warnings = _warnings(told)
+    previewed = preview(_trigger(expression, tz), from_ts=_instant(start, tz), n=count)
+    local = [fire.local_ts for fire in previewed.fires]
+    warnings = _warnings(previewed)
     if output is Output.JSON:
         fires = [each.isoformat() for each in local]
-        print_json({"description": told.description, "fires": fires, "warnings": warnings})
+        print_json({"description": previewed.description, "fires": fires, "warnings": warnings})
         return
-    typer.echo(told.description)
+    typer.echo(previewed.description)
     print_rows([(each.isoformat(), each.strftime("%a")) for each in local])
     for warning in warnings:
         typer.echo(f"foliot: {warning}", err=True)
@@ -77,7 +77,9 @@ def _instant(text: str | None, tz: str) -> datetime:
         raise InvalidError.at("/from", "datetime", f'"{text}" is not an ISO time', hint) from None
 
 
-def _warnings(told: "Preview") -> list[str]:
+def _warnings(previewed: "Preview") -> list[str]:
     """Return warnings about the expression, and those about instants within the shown times."""
-    last = told.fires[-1].local_ts if told.fires else None
-    return [each.text for each in told.warnings if each.at is None or (last is not None and each.at <= last)]
+    last = previewed.fires[-1].local_ts if previewed.fires else None
+    return [
+        each.text for each in previewed.warnings if each.at is None or (last is not None and each.at <= last)
+    ]

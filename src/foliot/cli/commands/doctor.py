@@ -49,8 +49,8 @@ async def _examine(*, is_shown: bool) -> "list[CheckResult]":
 
 def _show(finding: "CheckResult") -> None:
     level, check = finding.level.ljust(_LEVEL_WIDTH), finding.check.ljust(_CHECK_WIDTH)
-    told = finding.detail + (f"; {finding.advice}" if finding.advice else "")
-    print_rows([(level, check, told)], styles=[_STYLE_OF[finding.level]])
+    text = finding.detail + (f"; {finding.advice}" if finding.advice else "")
+    print_rows([(level, check, text)], styles=[_STYLE_OF[finding.level]])
 
 
 def _document_of(finding: "CheckResult") -> dict[str, str]:

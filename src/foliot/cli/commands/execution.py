@@ -146,7 +146,7 @@ def _apply_to_each(
     ids: list[str],
     act: str,
     reason: str | None,
-    told: str,
+    participle: str,
     output: Format,
     change: ChangeOptions,
 ) -> None:
@@ -159,7 +159,7 @@ def _apply_to_each(
                 change.is_only_shown(f"{act} {execution_id}, which is {status}")
                 return
             changed.append(api.post(execution_path(execution_id, act), {"reason": reason}))
-            say(f"{told} {execution_id}")
+            say(f"{participle} {execution_id}")
 
         try:
             on_each(ids, apply_to_one)

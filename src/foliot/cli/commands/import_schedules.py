@@ -221,7 +221,7 @@ def machine_zone(environment: dict[str, str] | None = None, root: Path = Path("/
             return name
     if not local.exists():
         return "UTC"
-    raise SettingError("the time zone of this machine has no name that can be told: give it by --tz")
+    raise SettingError("the name of this machine's time zone is not known: give it by --tz")
 
 
 def _agent(target: str) -> str | None:

@@ -184,11 +184,11 @@ def _patch_each(
     connection: Connection,
     names: list[str],
     fields: dict[str, Any],
-    told: tuple[str, str],
+    texts: tuple[str, str],
     change: ChangeOptions,
 ) -> None:
-    """Change fields of rules. `told`: the texts for a dry run and for a completed change."""
-    planned, done = told
+    """Change fields of rules. `texts`: the texts for a dry run and for a completed change."""
+    planned, done = texts
     with connection.open() as api:
 
         def act(name: str) -> None:

@@ -325,8 +325,10 @@ def _tell_plan(plan: "ApplyPlan") -> None:
 def _refuse_conflicts(plan: "ApplyPlan") -> None:
     conflicts = plan.of("conflict")
     if conflicts:
-        told = "; ".join(f'"{item["name"]}" {item["detail"]}' for item in conflicts)
-        raise CommandError(f"nothing was done: {told}".replace("adopt would", "--adopt would"), Exit.CONFLICT)
+        details = "; ".join(f'"{item["name"]}" {item["detail"]}' for item in conflicts)
+        raise CommandError(
+            f"nothing was done: {details}".replace("adopt would", "--adopt would"), Exit.CONFLICT
+        )
 
 
 def _ask(plan: "ApplyPlan", *, is_yes: bool) -> None:

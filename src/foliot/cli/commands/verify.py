@@ -82,8 +82,8 @@ def _print(report: "Report") -> None:
     if len(report.findings) > SHOWN:
         say(f"{len(report.findings) - SHOWN} more: `-o json` shows all")
     tally = report.tally
-    told = [
-        ("from", _told_first(report)),
+    rows = [
+        ("from", _first_text(report)),
         ("to", report.span.last.isoformat()),
         ("schedules", f"{tally.schedules:,}"),
         ("due times", f"{tally.due_times:,}"),
@@ -94,11 +94,11 @@ def _print(report: "Report") -> None:
         *((f"not checked: {count:,}", reason) for reason, count in sorted(tally.not_checked.items())),
         *((f"{kind} found", f"{count:,}") for kind, count in report.counts.items()),
     ]
-    print_rows(told)
+    print_rows(rows)
     print_rows([(report.verdict.value,)], styles=[_STYLE_OF[report.verdict]])
 
 
-def _told_first(report: "Report") -> str:
+def _first_text(report: "Report") -> str:
     if report.is_cut:
         return f"{report.span.first.isoformat()}, since retention may have deleted what is older"
     return "the beginning" if report.span.first.year == 1970 else report.span.first.isoformat()

@@ -114,12 +114,12 @@ async def check_process(host: str, port: int) -> CheckResult:
     return _readiness(await ask_readiness(host, port), "start a role with this --metrics-port")
 
 
-def _readiness(told: ProbeReport, advice: str) -> CheckResult:
-    if told.problems is None:
-        return warn("process", f"{told.url} does not answer", advice)
-    if told.problems:
-        return fail("process", f"{told.url} is not ready: {'; '.join(told.problems)}", "see its log")
-    return ok("process", f"{told.url} is ready")
+def _readiness(report: ProbeReport, advice: str) -> CheckResult:
+    if report.problems is None:
+        return warn("process", f"{report.url} does not answer", advice)
+    if report.problems:
+        return fail("process", f"{report.url} is not ready: {'; '.join(report.problems)}", "see its log")
+    return ok("process", f"{report.url} is ready")
 
 
 async def _look(
@@ -188,7 +188,7 @@ async def _check_replica(url: str, settings: Settings) -> CheckResult:
     finally:
         await database.close()
     if refusal is not REPLICA:
-        advice = "it is read from, but how far it is behind can't be told"
+        advice = "it is read from, but its replication lag is not known"
         return warn("replica", f"{database.url} is no streaming replica", advice)
     return ok("replica", f"{database.url} is reachable")
 
@@ -240,12 +240,12 @@ def check_locks(rows: Sequence[tuple[str, datetime, datetime]], shards: int, ttl
     if len(rows) != shards:
         advice = "rows of scheduler_lock_t were changed by hand; restore them"
         return fail("locks", f"{len(rows)} lock rows for {shards} shards", advice)
-    told = []
+    lines = []
     for number, (leader, heartbeat, now) in enumerate(rows):
         age = f"heartbeat {(now - heartbeat).total_seconds():.1f} s ago"
         lease = "" if now - heartbeat <= ttl else ", its lease has run out"
-        told.append(f"shard {number}: " + (f"led by {leader}, {age}{lease}" if leader else "no leader"))
-    detail = "; ".join(told)
+        lines.append(f"shard {number}: " + (f"led by {leader}, {age}{lease}" if leader else "no leader"))
+    detail = "; ".join(lines)
     if all(leader and now - heartbeat <= ttl for leader, heartbeat, now in rows):
         return ok("locks", detail)
     return warn("locks", detail, "nothing fires there: start `foliot up` or `foliot scheduler`")
@@ -267,9 +267,9 @@ def check_tasks(unknown: Sequence[UnknownTask]) -> CheckResult:
     """Check for task functions that schedules use and no live worker has."""
     if not unknown:
         return ok("tasks", "every schedule's task function is known to a live worker")
-    told = ", ".join(f"{each.task} ({each.schedule_name})" for each in unknown)
+    names = ", ".join(f"{each.task} ({each.schedule_name})" for each in unknown)
     advice = "start a worker with --tasks that registers them, or pause the schedules"
-    return warn("tasks", f"no live worker knows {told}", advice)
+    return warn("tasks", f"no live worker knows {names}", advice)
 
 
 def check_queues(unserved: Sequence[UnservedQueue]) -> CheckResult:
@@ -359,13 +359,13 @@ def check_journal(mode: str) -> CheckResult:
     return warn("journal", f"SQLite's journal mode is {mode}, not wal", advice)
 
 
-def check_postgres(told: dict[str, str]) -> list[CheckResult]:
-    version = told["server_version"]
-    if int(told["server_version_num"]) < OLDEST_POSTGRES * 10_000:
+def check_postgres(settings: dict[str, str]) -> list[CheckResult]:
+    version = settings["server_version"]
+    if int(settings["server_version_num"]) < OLDEST_POSTGRES * 10_000:
         first = fail("server", f"PostgreSQL {version}", f"PostgreSQL {OLDEST_POSTGRES} or newer is needed")
     else:
         first = ok("server", f"PostgreSQL {version}")
-    off = [name for name in ("fsync", "synchronous_commit", "full_page_writes") if told[name] == "off"]
+    off = [name for name in ("fsync", "synchronous_commit", "full_page_writes") if settings[name] == "off"]
     if off:
         detail = f"{', '.join(off)} off: what was acknowledged may be lost with power"
         return [first, warn("durability", detail, f"turn {', '.join(off)} on")]

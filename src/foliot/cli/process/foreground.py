@@ -47,7 +47,7 @@ def logged(settings: Settings) -> Iterator[None]:
         if ending is None:
             log().exception("process_failed", exit_code=int(Exit.FAILED))
             raise SystemExit(Exit.FAILED) from None
-        log().error("process_failed", error=ending.told, exit_code=int(ending.code))
+        log().error("process_failed", error=ending.message, exit_code=int(ending.code))
         raise SystemExit(ending.code) from None
 
 

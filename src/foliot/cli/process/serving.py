@@ -107,14 +107,14 @@ async def _invite(instance: Instance, url: str, *, may_show_link: bool) -> None:
 @contextmanager
 def _announced(file: Path, url: str) -> Iterator[None]:
     """Store the address in a file next to the database, for commands without --url."""
-    told = json.dumps({"url": url, "pid": os.getpid()})
+    text = json.dumps({"url": url, "pid": os.getpid()})
     try:
-        replace_private(file, told)
+        replace_private(file, text)
     except OSError as error:
         log().warning("can't say where this serves", file=str(file), error=str(error))
     try:
         yield
     finally:
         with suppress(OSError):
-            if file.read_text(encoding="utf-8") == told:  # not overwritten by another process
+            if file.read_text(encoding="utf-8") == text:  # not overwritten by another process
                 file.unlink()

@@ -15,8 +15,8 @@ class CommandError(FoliotError):
 
     exit: Exit = Exit.FAILED
 
-    def __init__(self, told: str, ends: Exit | None = None) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, ends: Exit | None = None) -> None:
+        super().__init__(message)
         if ends is not None:
             self.exit = ends
 
@@ -53,9 +53,9 @@ class ApiRefusedError(CommandError):
         self.code = str(document.get("code", ""))
         self.problems = _problems(document.get("errors"))
         self.request_id = str(document.get("request_id", ""))
-        super().__init__(self._told(document), exit_for(status))
+        super().__init__(self._message_of(document), exit_for(status))
 
-    def _told(self, document: Mapping[str, Any]) -> str:
+    def _message_of(self, document: Mapping[str, Any]) -> str:
         if self.status == 401:
             return "the key was not accepted: set FOLIOT_KEY or --key to a valid one"
         if self.problems:

@@ -56,8 +56,8 @@ class Request:
         except ApiRefusedError as error:
             if not error.problems:
                 raise
-            told = "; ".join(self._where(problem) for problem in error.problems)
-            raise CommandError(told, error.exit) from None
+            message = "; ".join(self._where(problem) for problem in error.problems)
+            raise CommandError(message, error.exit) from None
 
     def _where(self, problem: Problem) -> str:
         """Format a problem with the schedule's name and file, instead of its index in the request."""
@@ -65,12 +65,12 @@ class Request:
         if found is None or int(found[1]) >= len(self.schedules):
             return str(problem)
         each = self.schedules[int(found[1])]
-        told = str(replace(problem, pointer=found[2] or ""))
+        message = str(replace(problem, pointer=found[2] or ""))
         if not each.origin:
-            return told
+            return message
         name = each.document.get("name")
         where = f'"{name}" ({each.origin})' if isinstance(name, str) else each.origin
-        return f"{where}: {told}"
+        return f"{where}: {message}"
 
 
 class ApplyPlan:
@@ -101,12 +101,12 @@ class ApplyPlan:
 
     def summary(self) -> str:
         counts = {action: len(self.of(action)) for action in _SIGNS}
-        told = [
+        parts = [
             f"{counts[action]} to {action}" for action in ("create", "update", "delete") if counts[action]
         ]
-        told += [f"{counts['conflict']} in other hands"] if counts["conflict"] else []
-        told += [f"{counts['unchanged']} unchanged"] if counts["unchanged"] else []
-        return ", ".join(told) or "nothing to do"
+        parts += [f"{counts['conflict']} in other hands"] if counts["conflict"] else []
+        parts += [f"{counts['unchanged']} unchanged"] if counts["unchanged"] else []
+        return ", ".join(parts) or "nothing to do"
 
     def done(self) -> list[str]:
         """Return one line for each schedule that was changed."""
@@ -127,10 +127,10 @@ def painted(lines: Sequence[str], *, is_err: bool) -> str:
 
 def _line(item: Mapping[str, Any]) -> str:
     line = f"{_SIGNS[item['action']]} {item['action']} {item['name']}"
-    told = [_change(change) for change in item["changes"]] if item["action"] == "update" else []
+    details = [_change(change) for change in item["changes"]] if item["action"] == "update" else []
     if item["detail"]:
-        told.insert(0, item["detail"])
-    return one_line(f"{line} ({', '.join(told)})" if told else line)
+        details.insert(0, item["detail"])
+    return one_line(f"{line} ({', '.join(details)})" if details else line)
 
 
 def _change(change: Mapping[str, Any]) -> str:

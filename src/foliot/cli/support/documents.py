@@ -178,8 +178,8 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         twice = _twice(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         if twice not in (None, "<<"):
-            told = f'"{twice}" is given twice'
-            raise yaml.constructor.ConstructorError(None, None, told, node.start_mark)
+            message = f'"{twice}" is given twice'
+            raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
         return super().construct_mapping(node, deep)
 
 

@@ -12,7 +12,7 @@ from foliot.model.errors import FoliotError
 
 
 class ExitReason(NamedTuple):
-    told: str
+    message: str
     code: int
 
 
@@ -26,7 +26,7 @@ def run_command(command: Callable[[], object]) -> int:
         ending = ending_by(error)
         if ending is None:
             raise
-        typer.echo(f"foliot: {ending.told}", err=True)
+        typer.echo(f"foliot: {ending.message}", err=True)
         return ending.code
     return returned if isinstance(returned, int) else Exit.OK
 
@@ -36,13 +36,13 @@ def ending_by(error: Exception) -> ExitReason | None:
     if isinstance(error, FoliotError):
         return ExitReason(" ".join(str(error).split()), exit_of(error))
     if isinstance(error, typer.TyperException):
-        told = error.format_message().replace("Value error, ", "").rstrip(".")
-        return ExitReason(f"{' '.join(told.split())}; see `foliot --help`", error.exit_code)
-    reason = _told_by_database(error)
+        message = error.format_message().replace("Value error, ", "").rstrip(".")
+        return ExitReason(f"{' '.join(message.split())}; see `foliot --help`", error.exit_code)
+    reason = _database_reason(error)
     return None if reason is None else ExitReason(f"the database refused: {reason}", Exit.FAILED)
 
 
-def _told_by_database(error: Exception) -> str | None:
+def _database_reason(error: Exception) -> str | None:
     """Return the database's error message: a missing privilege or a wrong file is not a bug of Foliot."""
     errors = sys.modules.get("sqlalchemy.exc")
     if errors is None or not isinstance(error, errors.DBAPIError):

@@ -98,17 +98,17 @@ class Import:
         }
         answer = api.post("schedules/apply", body)
         by_name = {item.name: item for item in items}
-        return {told["name"]: self._step(by_name[told["name"]], told) for told in answer["items"]}
+        return {result["name"]: self._step(by_name[result["name"]], result) for result in answer["items"]}
 
-    def _step(self, item: Item, told: dict[str, Any]) -> Step:
-        if told.get("error"):
-            return Step(item, "failed", told["error"], told.get("code") or "")
-        action, detail = told["action"], told["detail"]
+    def _step(self, item: Item, result: dict[str, Any]) -> Step:
+        if result.get("error"):
+            return Step(item, "failed", result["error"], result.get("code") or "")
+        action, detail = result["action"], result["detail"]
         if action == "update" and detail and not self.adopts:
             # `apply` takes over schedules created by hand. The names of an import are generated, so an
             # existing schedule of that name is probably a different one.
             return Step(item, "conflict", "a schedule of this name exists already; adopt would take it over")
-        return Step(item, action, detail if action == "conflict" else None, schedule_id=told["schedule_id"])
+        return Step(item, action, detail if action == "conflict" else None, schedule_id=result["schedule_id"])
 
 
 def _portions(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -123,12 +123,12 @@ def _refusals(error: ApiRefusedError, items: Sequence[Item]) -> dict[str, Step]:
         if place is None or int(place[1]) >= len(items):
             continue
         item = items[int(place[1])]
-        told = str(replace(problem, pointer=place[2] or ""))
+        message = str(replace(problem, pointer=place[2] or ""))
         known = found.get(item.name)
         if known is None:
-            found[item.name] = Step(item, REFUSED, told, problem.code)
+            found[item.name] = Step(item, REFUSED, message, problem.code)
         else:
-            found[item.name] = replace(known, error=f"{known.error}; {told}")
+            found[item.name] = replace(known, error=f"{known.error}; {message}")
     return found
 
 
@@ -168,6 +168,6 @@ def summary(steps: Sequence[Step], found: ImportResult, *, is_done: bool) -> str
         "failed": "failed",
     }
     counts = {action: sum(step.action == action for step in steps) for action in words}
-    told = [f"{count} {words[action]}" for action, count in counts.items() if count]
-    told += [f"{len(found.problems)} left out"] if found.problems else []
-    return ", ".join(told) or "nothing was found"
+    parts = [f"{count} {words[action]}" for action, count in counts.items() if count]
+    parts += [f"{len(found.problems)} left out"] if found.problems else []
+    return ", ".join(parts) or "nothing was found"

@@ -38,15 +38,15 @@ def instant_of(text: str, option: str, now: datetime, *, is_ahead: bool = False)
     A time without an offset is local time. A duration counts back from now; with `is_ahead` or a `+`,
     forward.
     """
-    told = text.strip()
+    stripped = text.strip()
     try:
-        if told == "now":
+        if stripped == "now":
             return now.astimezone(UTC).isoformat()
-        if re.match(r"[+-]?\d+(\.\d+)?\s*[a-z]", told):
-            seconds = seconds_of(told.lstrip("+-"), option)
-            is_ahead = told.startswith("+") or (is_ahead and not told.startswith("-"))
+        if re.match(r"[+-]?\d+(\.\d+)?\s*[a-z]", stripped):
+            seconds = seconds_of(stripped.lstrip("+-"), option)
+            is_ahead = stripped.startswith("+") or (is_ahead and not stripped.startswith("-"))
             return (now + timedelta(seconds=seconds if is_ahead else -seconds)).astimezone(UTC).isoformat()
-        return datetime.fromisoformat(told).astimezone(UTC).isoformat()
+        return datetime.fromisoformat(stripped).astimezone(UTC).isoformat()
     except (ValueError, OverflowError):
         hint = "2026-03-29, 2026-03-29T02:30, 2026-03-29T02:30+01:00, or 2h"
         raise InvalidError.at(option, "instant", f'"{text}" is not a time', hint) from None

@@ -56,8 +56,8 @@ def on_each(names: Sequence[str], act: Callable[[str], None]) -> None:
         except FoliotError as error:
             if len(names) == 1:
                 raise
-            told = str(error) if name in str(error) else f"{name}: {error}"
-            codes.append(tell(CommandError(told, exit_of(error))))
+            message = str(error) if name in str(error) else f"{name}: {error}"
+            codes.append(tell(CommandError(message, exit_of(error))))
     if codes:
         raise typer.Exit(codes[0])
 

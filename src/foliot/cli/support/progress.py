@@ -59,7 +59,7 @@ class ExecutionBar(Bar):
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
-        self._told = ""
+        self._last_text = ""
 
     def show(self, execution: Document) -> None:
         progress: dict[str, Any] = execution.get("progress") or {}
@@ -73,6 +73,6 @@ class ExecutionBar(Bar):
         self.update(fraction if is_known else None, text, total=1.0 if is_known else None)
         if is_known:
             text += f" ({fraction:.0%})"
-        if not self.is_shown and text != self._told:
+        if not self.is_shown and text != self._last_text:
             say(f"{execution['execution_id']}: {text}")
-        self._told = text
+        self._last_text = text

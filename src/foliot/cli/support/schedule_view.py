@@ -82,8 +82,8 @@ def _managed(schedule: Document) -> str:
 
 def _version(schedule: Document, now: datetime) -> str:
     by = schedule.get("updated_by") or schedule.get("created_by")
-    told = f"{schedule['aggregate_version']}, {relative(schedule['updated_ts'], now)}"
-    return told + (f" by {by}" if by else "")
+    version = f"{schedule['aggregate_version']}, {relative(schedule['updated_ts'], now)}"
+    return version + (f" by {by}" if by else "")
 
 
 def _compact(value: Any) -> str:

@@ -95,8 +95,8 @@ def running_at(file: Path) -> str | None:
     machine.
     """
     try:
-        told: Any = json.loads(read_private(file, refused_mode=OTHERS_CAN_WRITE))
-        address, pid = _address(str(told["url"]), str(file)), int(told["pid"])
+        document: Any = json.loads(read_private(file, refused_mode=OTHERS_CAN_WRITE))
+        address, pid = _address(str(document["url"]), str(file)), int(document["pid"])
     except (OSError, ValueError, TypeError, KeyError, InvalidError):
         return None
     # A killed process leaves its file. Another process that now listens there must not get the key.

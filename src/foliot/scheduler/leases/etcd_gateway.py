@@ -60,8 +60,8 @@ class EtcdGateway:
                     self._endpoints.remove(endpoint)
                     self._endpoints.insert(0, endpoint)
                 return answer
-        told = "; ".join(dict.fromkeys(reasons))
-        raise ProviderUnreachableError(f"etcd at {self.address} can't be reached: {told}")
+        detail = "; ".join(dict.fromkeys(reasons))
+        raise ProviderUnreachableError(f"etcd at {self.address} can't be reached: {detail}")
 
     async def close(self) -> None:
         await self._client.aclose()

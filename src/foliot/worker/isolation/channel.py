@@ -50,8 +50,8 @@ class Channel:
         self._send(with_length(b'{"result":' + _json_of(value) + b"}"))
 
     def error(self, failure: BaseException, words: str | None = None) -> None:
-        told = (words or error_of(failure))[:TEXT_LENGTH]
-        self._send(encode({"error": told, "trace": traceback_of(failure)[-TEXT_LENGTH:]}))
+        message = (words or error_of(failure))[:TEXT_LENGTH]
+        self._send(encode({"error": message, "trace": traceback_of(failure)[-TEXT_LENGTH:]}))
 
     def refusal(self, failure: AttemptFailedError) -> None:
         """Send an AttemptFailedError with its own retry instructions and result."""

@@ -100,13 +100,13 @@ def _flush() -> None:
             stream.flush()
 
 
-def _fire_of(told: Mapping[str, Any], channel: Channel) -> Fire:
+def _fire_of(fields: Mapping[str, Any], channel: Channel) -> Fire:
     return Fire(
-        UUID(told["execution_id"]),
-        UUID(told["schedule_id"]),
-        told["schedule_name"],
-        datetime.fromisoformat(told["fire_ts"]),
-        told["attempt"],
+        UUID(fields["execution_id"]),
+        UUID(fields["schedule_id"]),
+        fields["schedule_name"],
+        datetime.fromisoformat(fields["fire_ts"]),
+        fields["attempt"],
         channel.progress,
-        lambda: str(told["traceparent"]),
+        lambda: str(fields["traceparent"]),
     )

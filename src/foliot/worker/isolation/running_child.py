@@ -76,7 +76,7 @@ class RunningChild:
     async def request(self, task: str, args: Mapping[str, Any]) -> None:
         """Send the child the task and arguments to run."""
         fire = self._fire
-        told = {
+        fields = {
             "execution_id": str(fire.execution_id),
             "schedule_id": str(fire.schedule_id),
             "schedule_name": fire.schedule_name,
@@ -88,7 +88,7 @@ class RunningChild:
         # If the child is gone already, its end is reported in another way.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             await self._loop.sock_sendall(
-                self._connection, encode({"task": task, "args": args, "fire": told})
+                self._connection, encode({"task": task, "args": args, "fire": fields})
             )
 
     # --- reading: each returns the number of bytes read -------------------------------------------

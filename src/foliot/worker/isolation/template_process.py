@@ -144,8 +144,8 @@ class TemplateProcess:
         was_alive, self.is_alive = self.is_alive, False
         self._loop.remove_reader(self._control.fileno())
         if not self._ready.done():
-            told = "the process for isolated functions ended while it imported the task modules"
-            self._ready.set_exception(TemplateLostError(told))
+            message = "the process for isolated functions ended while it imported the task modules"
+            self._ready.set_exception(TemplateLostError(message))
         if was_alive:
             self._on_lost(self)
 
