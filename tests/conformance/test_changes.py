@@ -22,7 +22,7 @@ from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, ids_at, new_id
 from foliot.model.schedule import Schedule
 from foliot.queries import changes as changes_module
-from foliot.queries.changes import OVERLAP, PROGRESS_LETTERS, ChangeFeed, Look, Mark
+from foliot.queries.changes import OVERLAP, PROGRESS_LETTERS, ChangeBatch, ChangeFeed, Mark
 from foliot.queries.outbox_list import OutboxList
 from foliot.worker.journal_sql import Note
 
@@ -34,12 +34,12 @@ def changes(scene: Scene) -> ChangeFeed:
     return ChangeFeed(scene.store.database)
 
 
-def told(look: Look) -> list[tuple[str, str, int]]:
-    return [(each.name, each.change, each.aggregate_version) for each in look.schedules]
+def told(batch: ChangeBatch) -> list[tuple[str, str, int]]:
+    return [(each.name, each.change, each.aggregate_version) for each in batch.schedules]
 
 
-def stands(look: Look) -> dict[UUID, str]:
-    return {each.execution_id: each.status for each in look.executions}
+def stands(batch: ChangeBatch) -> dict[UUID, str]:
+    return {each.execution_id: each.status for each in batch.executions}
 
 
 async def add(scene: Scene, name: str = "each", **fields: Any) -> Schedule:
@@ -95,9 +95,9 @@ async def test_what_was_there_before_is_not_told_as_a_change(scene: Scene, chang
     await scene.settle(await scene.claim_one(), Status.SUCCESS)
     begun = await changes.begin()
     assert (told(begun), stands(begun), begun.is_complete) == ([], {}, True)
-    look = await changes.look(begun.mark, ())
-    assert (told(look), stands(look)) == ([], {})
-    assert ended in look.mark.seen
+    batch = await changes.read_changes(begun.mark, ())
+    assert (told(batch), stands(batch)) == ([], {})
+    assert ended in batch.mark.seen
 
 
 async def test_each_version_of_a_schedule_is_told_once_and_in_order(
@@ -106,24 +106,24 @@ async def test_each_version_of_a_schedule_is_told_once_and_in_order(
     begun = await changes.begin()
     schedule = await add(scene, "report")
     await scene.pause(schedule)
-    first = await changes.look(begun.mark, ())
+    first = await changes.read_changes(begun.mark, ())
     assert told(first) == [("report", "created", 1), ("report", "paused", 2)]
     assert first.schedules[0].schedule_id == schedule.schedule_id
     assert first.schedules[0].host_id == DEFAULT_HOST_ID
     await scene.resume(schedule)
     await scene.edit(schedule, name="renamed")
     await scene.delete(schedule)
-    second = await changes.look(first.mark, ())
+    second = await changes.read_changes(first.mark, ())
     assert told(second) == [("report", "resumed", 3), ("renamed", "edited", 4), ("renamed", "deleted", 5)]
-    assert told(await changes.look(second.mark, ())) == []
+    assert told(await changes.read_changes(second.mark, ())) == []
 
 
 async def test_what_is_older_than_the_mark_is_not_read_again(scene: Scene, changes: ChangeFeed) -> None:
     schedule = await add(scene)
     await scene.trigger(schedule)
     later = Mark(await scene.now() + timedelta(seconds=1))
-    look = await changes.look(later, ())
-    assert (told(look), stands(look), look.mark.seen) == ([], {}, frozenset())
+    batch = await changes.read_changes(later, ())
+    assert (told(batch), stands(batch), batch.mark.seen) == ([], {}, frozenset())
 
 
 async def test_a_mark_trails_behind_by_the_overlap(scene: Scene, changes: ChangeFeed) -> None:
@@ -156,13 +156,13 @@ async def test_a_new_execution_is_told_once_and_then_only_when_it_is_followed(
 ) -> None:
     begun = await changes.begin()
     execution_id = await scene.trigger(await add(scene))
-    first = await changes.look(begun.mark, ())
+    first = await changes.read_changes(begun.mark, ())
     assert stands(first) == {execution_id: "pending"}
     claim = await scene.claim_one()
-    assert stands(await changes.look(first.mark, ())) == {}
-    assert stands(await changes.look(first.mark, [execution_id])) == {execution_id: "running"}
+    assert stands(await changes.read_changes(first.mark, ())) == {}
+    assert stands(await changes.read_changes(first.mark, [execution_id])) == {execution_id: "running"}
     await scene.settle(claim, Status.FAILED, duration_s=1.5)
-    last = await changes.look(first.mark, [execution_id])
+    last = await changes.read_changes(first.mark, [execution_id])
     assert [(each.status, each.duration_seconds) for each in last.executions] == [("failed", 1.5)]
     assert last.executions[0].ended_ts is not None
 
@@ -171,7 +171,7 @@ async def test_one_that_ended_before_it_was_looked_at_is_told(scene: Scene, chan
     begun = await changes.begin()
     execution_id = await scene.trigger(await add(scene))
     await scene.settle(await scene.claim_one(), Status.SUCCESS)
-    assert stands(await changes.look(begun.mark, ())) == {execution_id: "success"}
+    assert stands(await changes.read_changes(begun.mark, ())) == {execution_id: "success"}
 
 
 async def test_executions_that_fire_are_told(scene: Scene, changes: ChangeFeed) -> None:
@@ -180,7 +180,7 @@ async def test_executions_that_fire_are_told(scene: Scene, changes: ChangeFeed) 
     begun = await changes.begin()
     await scene.fire(lease, schedule)
     [execution] = await scene.executions(schedule)
-    assert stands(await changes.look(begun.mark, ())) == {execution.execution_id: "pending"}
+    assert stands(await changes.read_changes(begun.mark, ())) == {execution.execution_id: "pending"}
 
 
 async def test_progress_is_told_and_its_text_cut(scene: Scene, changes: ChangeFeed) -> None:
@@ -190,13 +190,13 @@ async def test_progress_is_told_and_its_text_cut(scene: Scene, changes: ChangeFe
     for sent in ("half way", "x" * (PROGRESS_LETTERS + 1)):
         note = Note(execution_id, claim.attempt, f'{{"fraction": 0.5, "text": "{sent}"}}')
         await scene.store.notes.write("worker", [note])
-        look = await changes.look(begun.mark, [execution_id])
-        assert look.executions[0].progress == {"fraction": 0.5, "text": sent[:PROGRESS_LETTERS]}
+        batch = await changes.read_changes(begun.mark, [execution_id])
+        assert batch.executions[0].progress == {"fraction": 0.5, "text": sent[:PROGRESS_LETTERS]}
 
 
 async def test_one_that_is_gone_is_left_out(scene: Scene, changes: ChangeFeed) -> None:
     begun = await changes.begin()
-    assert stands(await changes.look(begun.mark, [uuid4()])) == {}
+    assert stands(await changes.read_changes(begun.mark, [uuid4()])) == {}
 
 
 async def test_the_executions_and_versions_of_all_hosts_are_read_with_whose_they_are(
@@ -206,12 +206,12 @@ async def test_the_executions_and_versions_of_all_hosts_are_read_with_whose_they
     begun = await changes.begin()
     ours = await scene.trigger(await add(scene))
     theirs = await scene.trigger(await add(scene, host_id=other))
-    look = await changes.look(begun.mark, ())
-    assert {each.execution_id: each.host_id for each in look.executions} == {
+    batch = await changes.read_changes(begun.mark, ())
+    assert {each.execution_id: each.host_id for each in batch.executions} == {
         ours: DEFAULT_HOST_ID,
         theirs: other,
     }
-    assert {each.host_id for each in look.schedules} == {DEFAULT_HOST_ID, other}
+    assert {each.host_id for each in batch.schedules} == {DEFAULT_HOST_ID, other}
 
 
 # --- what commits late, or has an older id ---------------------------------------------------------------
@@ -223,16 +223,16 @@ async def test_a_transaction_that_commits_after_a_later_one_was_seen_is_not_miss
     schedule = await add(scene)
     begun = await changes.begin()
     execution, version = await execution_row(scene, schedule), await version_row(scene, schedule, 2)
-    # SQLite has one writer at a time: there a later one can't be seen first, only an earlier look be made.
+    # SQLite has one writer at a time: there a later one can't be seen first, only an earlier poll be made.
     is_postgres = scene.store.database.dialect.name == "postgresql"
     async with under_way(scene) as connection:
         await connection.execute(insert(execution_t).values(execution))
         await connection.execute(insert(schedule_version_t).values(version))
         younger = await scene.trigger(schedule) if is_postgres else None
-        before = await changes.look(begun.mark, ())
+        before = await changes.read_changes(begun.mark, ())
         assert set(stands(before)) == ({younger} if younger else set())
         assert told(before) == []
-    after = await changes.look(before.mark, ())
+    after = await changes.read_changes(before.mark, ())
     assert set(stands(after)) == {execution["execution_id"]}
     assert told(after) == [("late", "edited", 2)]
 
@@ -243,11 +243,11 @@ async def test_what_carries_an_earlier_time_than_what_was_seen_is_found_within_t
     schedule = await add(scene)
     begun = await changes.begin()
     await scene.trigger(schedule)
-    seen = await changes.look(begun.mark, ())
+    seen = await changes.read_changes(begun.mark, ())
     earlier = await scene.now() - OVERLAP / 2
     row = await execution_row(scene, schedule, execution_id=new_id(earlier))
     await scene.execute(insert(execution_t).values(row))
-    assert set(stands(await changes.look(seen.mark, ()))) == {row["execution_id"]}
+    assert set(stands(await changes.read_changes(seen.mark, ()))) == {row["execution_id"]}
 
 
 async def test_an_old_execution_that_is_tried_again_by_hand_is_told_once(
@@ -261,9 +261,9 @@ async def test_an_old_execution_that_is_tried_again_by_hand_is_told_once(
     await scene.store.executions.retry(old, SOMEBODY)
     claim = await scene.claim_one()
     await scene.settle(claim, Status.SUCCESS)
-    look = await changes.look(begun.mark, ())
-    assert stands(look) == {old: "success"}
-    assert stands(await changes.look(look.mark, ())) == {}
+    batch = await changes.read_changes(begun.mark, ())
+    assert stands(batch) == {old: "success"}
+    assert stands(await changes.read_changes(batch.mark, ())) == {}
 
 
 async def test_one_that_is_triggered_under_an_older_id_is_told_once(
@@ -275,9 +275,9 @@ async def test_one_that_is_triggered_under_an_older_id_is_told_once(
     await scene.store.schedules.trigger(
         schedule.schedule_id, by=TriggeredBy.API, author=SOMEBODY, execution_id=old
     )
-    look = await changes.look(begun.mark, ())
-    assert stands(look) == {old: "pending"}
-    assert stands(await changes.look(look.mark, ())) == {}
+    batch = await changes.read_changes(begun.mark, ())
+    assert stands(batch) == {old: "pending"}
+    assert stands(await changes.read_changes(batch.mark, ())) == {}
 
 
 async def test_one_that_the_audit_was_quicker_to_name_is_not_told_again_for_its_id(
@@ -290,9 +290,9 @@ async def test_one_that_the_audit_was_quicker_to_name_is_not_told_again_for_its_
         # It committed after the ids were read, and before the audit was.
         nothing = select(execution_t.c.execution_id).where(false())
         patched.setattr(changes_module, "_executions", lambda _mark: nothing)
-        look = await changes.look(begun.mark, ())
-    assert stands(look) == {execution_id: "pending"}
-    assert stands(await changes.look(look.mark, ())) == {}
+        batch = await changes.read_changes(begun.mark, ())
+    assert stands(batch) == {execution_id: "pending"}
+    assert stands(await changes.read_changes(batch.mark, ())) == {}
 
 
 # --- more than is read -----------------------------------------------------------------------------------
@@ -319,11 +319,11 @@ async def test_where_more_is_new_than_is_read_it_says_so_and_does_not_tell_the_r
     schedule = await add(scene)
     for _ in range(3):
         await scene.trigger(schedule)
-    assert (await changes.look(begun.mark, ())).is_complete
+    assert (await changes.read_changes(begun.mark, ())).is_complete
     monkeypatch.setattr(changes_module, "MAX_OPEN", 2)
-    look = await changes.look(Mark(begun.mark.since, frozenset(await _entries(scene))), ())
-    assert (len(look.executions), look.is_complete) == (2, False)
-    assert stands(await changes.look(look.mark, ())) == {}
+    batch = await changes.read_changes(Mark(begun.mark.since, frozenset(await _entries(scene))), ())
+    assert (len(batch.executions), batch.is_complete) == (2, False)
+    assert stands(await changes.read_changes(batch.mark, ())) == {}
 
 
 async def test_where_more_is_recent_than_is_read_the_latest_is_told_and_it_says_so(
@@ -337,15 +337,15 @@ async def test_where_more_is_recent_than_is_read_the_latest_is_told_and_it_says_
     for _ in range(3):
         await scene.edit(schedule, description=str(uuid4()))
     monkeypatch.setattr(changes_module, "MAX_RECENT_EXECUTIONS", 2)
-    look = await changes.look(begun.mark, ())
-    assert (len(look.executions), len(look.schedules), look.is_complete) == (3, 4, False)
+    batch = await changes.read_changes(begun.mark, ())
+    assert (len(batch.executions), len(batch.schedules), batch.is_complete) == (3, 4, False)
     monkeypatch.setattr(changes_module, "MAX_RECENT_EXECUTIONS", 1)
-    look = await changes.look(begun.mark, ())
-    assert list(stands(look)) == [each["execution_id"] for each in rows[1:]]
+    batch = await changes.read_changes(begun.mark, ())
+    assert list(stands(batch)) == [each["execution_id"] for each in rows[1:]]
     monkeypatch.undo()
     monkeypatch.setattr(changes_module, "MAX_RECENT_CHANGES", 2)
-    look = await changes.look(begun.mark, ())
-    assert (told(look)[-1], look.is_complete) == (("each", "edited", 4), False)
+    batch = await changes.read_changes(begun.mark, ())
+    assert (told(batch)[-1], batch.is_complete) == (("each", "edited", 4), False)
 
 
 async def _entries(scene: Scene) -> Sequence[UUID]:
@@ -392,8 +392,8 @@ async def test_a_look_scans_nothing_whatever_the_tables_hold(scene: Scene, chang
     begun, plan = await explain(scene.store, Pool.API, changes.begin())
     assert not [each for each in plan.scans if each.startswith(large)], plan.text
     followed = [each["execution_id"] for each in executions[:50]]
-    look, plan = await explain(scene.store, Pool.API, changes.look(begun.mark, followed))
-    assert len(look.executions) == 50
+    batch, plan = await explain(scene.store, Pool.API, changes.read_changes(begun.mark, followed))
+    assert len(batch.executions) == 50
     assert not [each for each in plan.scans if each.startswith(large)], plan.text
     keys = {primary_key(scene.store, table) for table in ("execution_t", "audit_t")}
     assert keys | {"idx_schedule_version_created"} <= plan.indexes, plan.text

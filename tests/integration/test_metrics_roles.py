@@ -146,7 +146,7 @@ async def test_a_claim_loop_that_hangs_and_a_scheduler_that_fails_to_look_are_se
     async with running(sqlite_url, roles=roles) as (instance, _recorder):
         assert instance.worker is not None
         claiming = Gate(instance.worker._store, "claim")
-        looking = Gate(instance.store.surveys, "look")
+        looking = Gate(instance.store.surveys, "read_snapshot")
 
         async def stuck_are(*names: str) -> None:
             await until(lambda: set(instance.stuck(0.5)) == set(names))

@@ -221,7 +221,7 @@ async def test_one_that_stops_is_not_counted_on_while_its_work_ends(
     async with running(database_url) as (instance, _recorder):
 
         async def candidates() -> frozenset[str]:
-            return view_of(await store.surveys.look(live_s=60.0), "other", 60.0).candidates
+            return view_of(await store.surveys.read_snapshot(live_s=60.0), "other", 60.0).candidates
 
         async def is_counted() -> bool:
             return instance.instance_id in await candidates()

@@ -32,7 +32,7 @@ from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule
 from foliot.planning.change import create, pause
-from foliot.queries.changes import ChangeFeed, Look, Mark, ScheduleChange
+from foliot.queries.changes import ChangeBatch, ChangeFeed, Mark, ScheduleChange
 from foliot.service import Loop
 from foliot.timing.clock import Clock, SystemClock, VirtualClock
 from tests.engine import AUTHOR, spec, until
@@ -397,16 +397,16 @@ class Flood:
     def __init__(self) -> None:
         self.version = 0
 
-    async def begin(self) -> Look:
-        return Look(Mark(NOW), (), ())
+    async def begin(self) -> ChangeBatch:
+        return ChangeBatch(Mark(NOW), (), ())
 
-    async def look(self, mark: Mark, followed: Collection[UUID]) -> Look:
+    async def read_changes(self, mark: Mark, followed: Collection[UUID]) -> ChangeBatch:
         self.version += 1
         changes = [
             ScheduleChange(DEFAULT_HOST_ID, UUID(int=number), "x" * 126, "edited", self.version)
             for number in range(MAX_SENT)
         ]
-        return Look(mark, changes, ())
+        return ChangeBatch(mark, changes, ())
 
     async def leaders(self) -> tuple[str, ...]:
         return ()

@@ -25,7 +25,7 @@ from sse_starlette import ServerSentEvent
 from foliot.db.hints import Hint, Hints
 from foliot.model.errors import OverloadedError
 from foliot.model.execution import OPEN
-from foliot.queries.changes import MAX_OPEN, ExecutionStanding, Look, Mark, ScheduleChange
+from foliot.queries.changes import MAX_OPEN, ChangeBatch, ExecutionStanding, Mark, ScheduleChange
 from foliot.service import Wake
 from foliot.timing.clock import Clock
 
@@ -57,9 +57,9 @@ class StreamKind(StrEnum):
 class ChangeSource(Protocol):
     """Reads changes from the database; see `foliot.queries.changes`."""
 
-    async def begin(self) -> Look: ...
+    async def begin(self) -> ChangeBatch: ...
 
-    async def look(self, mark: Mark, followed: Collection[UUID]) -> Look: ...
+    async def read_changes(self, mark: Mark, followed: Collection[UUID]) -> ChangeBatch: ...
 
     async def leaders(self) -> tuple[str, ...]: ...
 
@@ -236,8 +236,8 @@ class Feed:
         self._owes_reset = False
         self._statuses: dict[UUID, dict[str, Any]] = {}
         self._is_hinted = False
-        self._looked_at = self._reset_at = self._status_at = float("-inf")
-        self._pause_s = self._least_pause_s = 0.0
+        self._polled_at = self._reset_at = self._status_at = float("-inf")
+        self._pause_s = self._min_pause_s = 0.0
         for hint in Hint:
             hints.listen(hint, self._hear)
 
@@ -299,24 +299,24 @@ class Feed:
             return self._wait_s(now)
         was_hinted, self._is_hinted = self._is_hinted, False
         try:
-            has_changed = await self._look(now)
+            has_changed = await self._poll(now)
         except BaseException:
             self._is_hinted = self._is_hinted or was_hinted
             raise
         self._has_begun.set()
-        self._looked_at = self._clock.monotonic()
-        self._least_pause_s = min(POLL_S, max(QUICK_S, (self._looked_at - now) / SHARE))
-        self._pause_s = max(BUSY_S if has_changed else POLL_S, self._least_pause_s)
-        return self._wait_s(self._looked_at)
+        self._polled_at = self._clock.monotonic()
+        self._min_pause_s = min(POLL_S, max(QUICK_S, (self._polled_at - now) / SHARE))
+        self._pause_s = max(BUSY_S if has_changed else POLL_S, self._min_pause_s)
+        return self._wait_s(self._polled_at)
 
-    async def _look(self, now: float) -> bool:
+    async def _poll(self, now: float) -> bool:
         """Poll once and add events to the ring. Return whether something has changed."""
         last = self.ring.last
         try:
             if self._mark is None:
                 self._learn(await self._source.begin())
             else:
-                self._tell(await self._source.look(self._mark, self._open.keys()))
+                self._tell(await self._source.read_changes(self._mark, self._open.keys()))
                 await self._tell_reset(now)
             has_changed = self.ring.last > last
             await self._tell_status(now)
@@ -328,7 +328,7 @@ class Feed:
 
     def _wait_s(self, now: float) -> float:
         """Return the seconds until the next poll."""
-        return self._looked_at + (self._least_pause_s if self._is_hinted else self._pause_s) - now
+        return self._polled_at + (self._min_pause_s if self._is_hinted else self._pause_s) - now
 
     def _forget(self) -> None:
         """Stop polling and drop all state. Old event ids become invalid, because changes are missed now."""
@@ -340,27 +340,27 @@ class Feed:
         self._open.clear()
         self._statuses.clear()
         self._owes_reset = self._is_hinted = False
-        self._looked_at = self._reset_at = self._status_at = float("-inf")
+        self._polled_at = self._reset_at = self._status_at = float("-inf")
 
     # --- making events ----------------------------------------------------------------------------
 
-    def _learn(self, look: Look) -> None:
-        self._mark = look.mark
-        self._open = {each.execution_id: each for each in look.executions if _is_open(each)}
-        self._follows_all = look.is_complete
-        self._owes_reset = not look.is_complete
+    def _learn(self, batch: ChangeBatch) -> None:
+        self._mark = batch.mark
+        self._open = {each.execution_id: each for each in batch.executions if _is_open(each)}
+        self._follows_all = batch.is_complete
+        self._owes_reset = not batch.is_complete
 
-    def _tell(self, look: Look) -> None:
-        self._mark = look.mark
-        changed = [each for each in look.executions if self._open.get(each.execution_id) != each]
-        is_open = {each.execution_id: each for each in look.executions if _is_open(each)}
+    def _tell(self, batch: ChangeBatch) -> None:
+        self._mark = batch.mark
+        changed = [each for each in batch.executions if self._open.get(each.execution_id) != each]
+        is_open = {each.execution_id: each for each in batch.executions if _is_open(each)}
         self._open = dict(list(is_open.items())[:MAX_OPEN])
-        self._follows_all = self._follows_all and look.is_complete and len(is_open) <= MAX_OPEN
-        for schedule in look.schedules[:MAX_SENT]:
+        self._follows_all = self._follows_all and batch.is_complete and len(is_open) <= MAX_OPEN
+        for schedule in batch.schedules[:MAX_SENT]:
             self._tell_one(StreamKind.SCHEDULE, schedule)
-        for execution in changed[: max(0, MAX_SENT - len(look.schedules))]:
+        for execution in changed[: max(0, MAX_SENT - len(batch.schedules))]:
             self._tell_one(StreamKind.EXECUTION, execution)
-        has_too_much = len(look.schedules) + len(changed) > MAX_SENT
+        has_too_much = len(batch.schedules) + len(changed) > MAX_SENT
         self._owes_reset = self._owes_reset or has_too_much or not self._follows_all
 
     def _tell_one(self, kind: StreamKind, change: ScheduleChange | ExecutionStanding) -> None:

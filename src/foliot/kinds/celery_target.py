@@ -40,9 +40,9 @@ from foliot.model.redaction import running
 from foliot.model.schedule import ScheduleSpec
 from foliot.timing.clock import Clock
 
-FIRST_LOOK_S = 0.05
-LOOKS_GROW = 1.5
-LONGEST_LOOK_S = 1.0
+FIRST_POLL_S = 0.05
+POLL_GROWTH = 1.5
+MAX_POLL_S = 1.0
 MAX_FORMER = 10
 """How many earlier attempts are checked for a task that may still run."""
 REVOKE_WITHIN_S = 4.0
@@ -198,7 +198,7 @@ class _Work:
         )
 
     async def _follow(self) -> Any:
-        pause_s, trouble = FIRST_LOOK_S, ""
+        pause_s, trouble = FIRST_POLL_S, ""
         while True:
             try:
                 state, trouble = await self._celery.state(self._task_id), ""
@@ -214,7 +214,7 @@ class _Work:
                     raise self._failure(state)
                 self._tell_progress(state)
             await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * LOOKS_GROW, LONGEST_LOOK_S)
+            pause_s = min(pause_s * POLL_GROWTH, MAX_POLL_S)
 
     def _failure(self, state: TaskState) -> Exception:
         if state.name == "FAILURE":

@@ -39,14 +39,14 @@ class LatenessScan:
         self._writing = writing
         self._public_url = public_url
 
-    async def look(
+    async def scan(
         self, leadership: Leadership, term: NotifierState, rules: Rules, since: datetime, now: datetime
     ) -> None:
         """Scan the hosts of these rules."""
-        await self._look_at_waiting(leadership, term, rules, since, now)
-        await self._look_at_running(leadership, term, rules, since, now)
+        await self._scan_waiting(leadership, term, rules, since, now)
+        await self._scan_running(leadership, term, rules, since, now)
 
-    async def _look_at_waiting(
+    async def _scan_waiting(
         self, leadership: Leadership, term: NotifierState, rules: Rules, since: datetime, now: datetime
     ) -> None:
         queues = await self._lateness.queues(rules.hosts, now, since=since)
@@ -67,7 +67,7 @@ class LatenessScan:
             left |= {queue: each.behind for queue, each in found.items() if each.behind is not None}
             term.waiting = left
 
-    async def _look_at_running(
+    async def _scan_running(
         self, leadership: Leadership, term: NotifierState, rules: Rules, since: datetime, now: datetime
     ) -> None:
         start, after = term.running or (since, NONE_BEFORE)

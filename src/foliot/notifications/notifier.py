@@ -102,14 +102,14 @@ class Notifier:
         if self._term is None or self._term.lease != lease:
             self._term = NotifierState(lease)
         try:
-            return await self._look(leadership, self._term)
+            return await self._scan(leadership, self._term)
         except FencedError:
             self._observer.notify(WriteFenced(lease.shard.number, lease.epoch))
             if leadership.lease == lease:
                 leadership.lose("a write was fenced")
             return self._idle_s
 
-    async def _look(self, leadership: Leadership, term: NotifierState) -> float:
+    async def _scan(self, leadership: Leadership, term: NotifierState) -> float:
         # Later failures are left for the next scan, which also knows the rules created meanwhile.
         now, revision = await self._store.glance()
         if revision != self._revision:
@@ -120,10 +120,10 @@ class Notifier:
             await self._prune(term, now)  # messages outlive the last rule
             return self._idle_s
         since = await self._since(term, now)
-        is_complete = await self._look_at_failures(leadership, term, since, now)
-        await self._look_at_successes(leadership, term, since, now)
+        is_complete = await self._scan_failures(leadership, term, since, now)
+        await self._scan_successes(leadership, term, since, now)
         if self._promising:
-            await self._late.look(leadership, term, self._promising, since, now)
+            await self._late.scan(leadership, term, self._promising, since, now)
         await self._prune(term, now)
         # Last: it is slow, and a page that can't be read may fail every time.
         await self._sweep.step(leadership, term, self._rules, now)
@@ -139,7 +139,7 @@ class Notifier:
 
     # --- scans ------------------------------------------------------------------------------------
 
-    async def _look_at_failures(
+    async def _scan_failures(
         self, leadership: Leadership, term: NotifierState, since: datetime, now: datetime
     ) -> bool:
         """Decide new failures. Return whether all were read."""
@@ -188,7 +188,7 @@ class Notifier:
         ids = {each.subject.schedule_id for each in fresh if most and counting.about(each.subject, now)}
         return await self._sightings.streaks(ids, most=most)
 
-    async def _look_at_successes(
+    async def _scan_successes(
         self, leadership: Leadership, term: NotifierState, since: datetime, now: datetime
     ) -> None:
         over = await self._incidents.over(now, since=since, limit=PAGE)

@@ -33,9 +33,9 @@ from foliot.outbox.consumers_sql import (
     GroupPositions,
     PartitionPosition,
     end_of_stretch,
-    look_at,
     move_partition,
     read_messages,
+    read_positions,
     take_partition,
 )
 from foliot.outbox.handler_calls import Delivered, HandlerCaller, PendingTransaction
@@ -44,7 +44,7 @@ from foliot.outbox.partitions import OutboxPosition, first_alone, whole_transact
 from foliot.service import Wake
 from foliot.timing.clock import Clock
 
-MIN_LOOK = 1_000
+MIN_SCAN = 1_000
 """Minimum number of offsets that a batch scans for its own messages."""
 
 
@@ -82,7 +82,7 @@ class Consumer:
         self._insists = True
         self._reported_lag: int | None = None
         self._presence = ConsumerRegistration(spec, consumers, clock)
-        self._reach = max(MIN_LOOK, 2 * spec.batch * spec.partitions) + MAX_TRANSACTION
+        self._reach = max(MIN_SCAN, 2 * spec.batch * spec.partitions) + MAX_TRANSACTION
         self._delivering = HandlerCaller(spec, consumers.dialect, clock, observer)
         hints.listen(Hint.EVENTS, lambda _ids: self.wake.set())
 
@@ -167,10 +167,10 @@ class Consumer:
     async def _read(
         self, connection: AsyncConnection, position: PartitionPosition, until: int, *, is_careful: bool
     ) -> tuple[list[PendingTransaction], int]:
-        look = max(MIN_LOOK, 2 * self._spec.batch * position.partitions)
+        scan_size = max(MIN_SCAN, 2 * self._spec.batch * position.partitions)
         first = position.next_offset
-        end = await end_of_stretch(connection, min(until, first + look), log_end=until)
-        rows = await look_at(connection, first, end, self._spec.topics)
+        end = await end_of_stretch(connection, min(until, first + scan_size), log_end=until)
+        rows = await read_positions(connection, first, end, self._spec.topics)
         stretch = whole_transactions(
             (OutboxPosition(*row) for row in rows),
             partition=position.partition_id,

@@ -274,7 +274,7 @@ async def end_of_stretch(connection: AsyncConnection, end: int, *, log_end: int)
     return (await connection.execute(last)).scalar_one_or_none() or end
 
 
-async def look_at(
+async def read_positions(
     connection: AsyncConnection, first: int, end: int, topics: Sequence[str] | None
 ) -> Sequence[Any]:
     """Return (c_offset, host_id, transaction_id, transaction_end) of messages from `first` to before `end`.

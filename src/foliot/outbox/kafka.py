@@ -118,7 +118,7 @@ class KafkaPublisher:
                 if not is_trusted():
                     break
                 sent.append(await producer.send(parcel.topic, **_record(parcel)))
-                sent[-1].add_done_callback(_look_at)
+                sent[-1].add_done_callback(_retrieve_exception)
             await asyncio.gather(*sent)
             if not is_trusted():
                 await producer.abort_transaction()
@@ -182,7 +182,7 @@ async def _discard(producer: AIOKafkaProducer) -> None:
             await producer.stop()
 
 
-def _look_at(sent: asyncio.Future[Any]) -> None:
+def _retrieve_exception(sent: asyncio.Future[Any]) -> None:
     """Retrieve the exception, so that asyncio does not log it as never retrieved."""
     if not sent.cancelled():
         sent.exception()

@@ -65,10 +65,10 @@ class Relays:
     async def take(self, instance_id: str, ttl_s: float) -> RelayLeaseState:
         """Become the active relay if the last heartbeat is older than the TTL. The epoch grows by one."""
         # Read without a lock first: standby relays ask every second.
-        seen = await self._look()
+        seen = await self._read_row()
         if seen is None:
             await self._make()
-            seen = await self._look()
+            seen = await self._read_row()
             assert seen is not None, "the row was made, and nobody deletes it"
         if not _is_stale(seen, ttl_s):
             return _standing(seen, is_ours=False)
@@ -283,7 +283,7 @@ class Relays:
             .where(relay_t.c.relay_name == DEFAULT_RELAY)
         )
 
-    async def _look(self) -> Any | None:
+    async def _read_row(self) -> Any | None:
         return (await self._database.fetch(Pool.LEASE, self._select())).one_or_none()
 
     async def _make(self) -> None:

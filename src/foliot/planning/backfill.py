@@ -15,7 +15,7 @@ from foliot.timing.calendar import NO_CALENDARS, CalendarBook, is_excluded
 from foliot.timing.window import is_inside
 
 MAX_TIMES = 100_000
-MAX_LOOKED_AT = 2_000
+MAX_EXAMINED = 2_000
 """Limit of times that one step examines, so that a narrow window does not make it slow."""
 
 
@@ -76,7 +76,7 @@ def plan_backfill(
     times: list[datetime] = []
     passed_over = 0
     at = cadence.recurrence.after(first - INSTANT)
-    while at is not None and at <= last and len(times) < most and len(times) + passed_over < MAX_LOOKED_AT:
+    while at is not None and at <= last and len(times) < most and len(times) + passed_over < MAX_EXAMINED:
         if _would_fire(cadence, at):
             times.append(at)
         else:

@@ -30,7 +30,7 @@ from foliot.timing.window import is_inside
 from foliot.timing.zone import HIGHEST, naive_utc, spans_at, zone
 
 MAX_TIMES = 1_000
-MAX_LOOKED_AT = 5_000
+MAX_EXAMINED = 5_000
 """Limit of times that are checked one by one, where there is no faster way to count those that fire."""
 
 MAX_BINS = 2_000
@@ -77,13 +77,13 @@ class Allowance(NamedTuple):
         """Return the first range from the instant until `until` in which it may fire; None: there is none.
 
         Goes from one opening or closing to the next, however many times lie in between. Gives up after
-        MAX_LOOKED_AT of them.
+        MAX_EXAMINED of them.
         """
         if not self.is_limited:
             return TimeRange(instant, until) if instant < until else None
         at, end = naive_utc(instant), naive_utc(until)
         start = None
-        for _ in range(MAX_LOOKED_AT):
+        for _ in range(MAX_EXAMINED):
             if at >= end:
                 break
             is_open, change = self._state_at(at)
@@ -281,12 +281,12 @@ def _with_runs(course: _Course, runs: int) -> _Course | None:
     if runs <= 0:
         # Nothing comes after the last run, not even skipped times.
         return course._replace(last=course.first or course.after)
-    for looked_at, stretch in enumerate(course.stretches()):
+    for examined, stretch in enumerate(course.stretches()):
         found = course.within(stretch.start, stretch.end - INSTANT)
         if found >= runs:
             return course._replace(last=_nth(course, stretch, runs))
         runs -= found
-        if looked_at == MAX_LOOKED_AT:
+        if examined == MAX_EXAMINED:
             return None
     return course
 

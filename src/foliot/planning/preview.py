@@ -21,7 +21,7 @@ from foliot.timing.calendar import Calendar
 from foliot.timing.zone import HIGHEST, LOWEST, OffsetSpan, check_zone, naive_utc, spans_at, zone
 
 MAX_FIRES = 1_000
-MAX_LOOKED_AT = 1_000
+MAX_EXAMINED = 1_000
 """Limit of times that are tried until window and calendars allow one: almost three years of daily times."""
 
 HORIZON = timedelta(days=100 * 365)
@@ -84,16 +84,18 @@ def preview(
         check_zone(window.timezone, "/window/timezone")
     trigger.check_new()
     now = max(naive_utc(from_ts).replace(tzinfo=UTC), _LOWEST + _YEAR)
-    look = _Look.at(trigger, dst, now, start_ts, end_ts, key or "preview")
-    allowance = Allowance(window, tuple(calendars), look.tz if isinstance(look.tz, ZoneInfo) else zone("UTC"))
-    fires, end = look.fires(n, allowance)
+    previewed = _PreviewedTrigger.at(trigger, dst, now, start_ts, end_ts, key or "preview")
+    allowance = Allowance(
+        window, tuple(calendars), previewed.tz if isinstance(previewed.tz, ZoneInfo) else zone("UTC")
+    )
+    fires, end = previewed.fires(n, allowance)
     warnings = [
-        *_about_number(look, fires, end),
-        *_about_rate(look, has_jitter=jitter_seconds > 0),
-        *trigger.warnings(look.anchor.astimezone(look.tz), key),
-        *_about_clocks(look, allowance),
+        *_about_number(previewed, fires, end),
+        *_about_rate(previewed, has_jitter=jitter_seconds > 0),
+        *trigger.warnings(previewed.anchor.astimezone(previewed.tz), key),
+        *_about_clocks(previewed, allowance),
     ]
-    return Preview(trigger.describe(), tuple(look.marked(fires)), tuple(warnings))
+    return Preview(trigger.describe(), tuple(previewed.marked(fires)), tuple(warnings))
 
 
 # --- the times ------------------------------------------------------------------------------------------
@@ -109,7 +111,7 @@ class _End(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _PreviewedTrigger:
     """A trigger, compiled as if it were saved at a given moment."""
 
     trigger: BaseTrigger
@@ -133,7 +135,7 @@ class _Look:
         start_ts: datetime | None,
         end_ts: datetime | None,
         key: str,
-    ) -> "_Look":
+    ) -> "_PreviewedTrigger":
         anchor = start_ts or now
         times = trigger.build(dst=dst, anchor=anchor, key=key)
         counts_from_now = start_ts is None and trigger.counts_from_start
@@ -155,7 +157,7 @@ class _Look:
         found: list[datetime] = []
         horizon = _ahead(self.first, HORIZON)
         at = self.times.after(self.first - INSTANT)
-        for _ in range(MAX_LOOKED_AT):
+        for _ in range(MAX_EXAMINED):
             if len(found) == n:
                 return found, _End.ENOUGH
             if at is None or at > self.last:
@@ -197,13 +199,13 @@ class _Look:
         return _rebuilt(self, trigger.model_copy(update={"timezone": "UTC"}), self.dst)
 
 
-def _rebuilt(look: _Look, trigger: BaseTrigger, dst: Dst) -> Recurrence | None:
+def _rebuilt(previewed: _PreviewedTrigger, trigger: BaseTrigger, dst: Dst) -> Recurrence | None:
     """Compile the previewed trigger with another zone or DST policy; None: then it never fires."""
-    anchor = look.anchor
-    if trigger.zone_name != look.trigger.zone_name:
-        anchor = anchor.astimezone(look.tz).replace(tzinfo=UTC, fold=0)
+    anchor = previewed.anchor
+    if trigger.zone_name != previewed.trigger.zone_name:
+        anchor = anchor.astimezone(previewed.tz).replace(tzinfo=UTC, fold=0)
     try:
-        return trigger.build(dst=dst, anchor=anchor, key=look.key)
+        return trigger.build(dst=dst, anchor=anchor, key=previewed.key)
     except InvalidError:
         return None
 
@@ -225,60 +227,60 @@ def _opens_after_gap(tz: ZoneInfo, instant: datetime) -> bool:
 # --- warnings about number and rate ---------------------------------------------------------------------
 
 
-def _about_number(look: _Look, fires: list[datetime], end: _End) -> Iterator[PreviewWarning]:
-    if look.trigger.counts_from_end:
+def _about_number(previewed: _PreviewedTrigger, fires: list[datetime], end: _End) -> Iterator[PreviewWarning]:
+    if previewed.trigger.counts_from_end:
         yield PreviewWarning("after_each_run", "the times after the first depend on when each run ends")
         return
     if not fires:
-        yield PreviewWarning("never_fires", f"never fires: {_why_none(look, end)}")
+        yield PreviewWarning("never_fires", f"never fires: {_why_none(previewed, end)}")
         return
-    last = fires[-1].astimezone(look.tz).isoformat()
+    last = fires[-1].astimezone(previewed.tz).isoformat()
     if end is not _End.ENOUGH:
         yield PreviewWarning("few_fires", f"after {last} {end}", fires[-1])
-    passed_over = look.times.count(look.first, fires[-1]) - len(fires)
+    passed_over = previewed.times.count(previewed.first, fires[-1]) - len(fires)
     if passed_over:
         text = f"window or calendars forbid {passed_over:,} of its times up to {last}; these are skipped"
         yield PreviewWarning("skipped", text)
 
 
-def _why_none(look: _Look, end: _End) -> str:
+def _why_none(previewed: _PreviewedTrigger, end: _End) -> str:
     if end is not _End.NO_MORE:
         return end
-    if look.trigger.fires_once and look.times.before(look.first) is not None:
+    if previewed.trigger.fires_once and previewed.times.before(previewed.first) is not None:
         return "its time has passed"
-    if look.times.after(look.first - INSTANT) is not None:
+    if previewed.times.after(previewed.first - INSTANT) is not None:
         return "its first time lies after end_ts"
     return "it has no time to come"
 
 
-def _about_rate(look: _Look, *, has_jitter: bool) -> Iterator[PreviewWarning]:
-    if look.trigger.delay_s is not None:
-        if look.trigger.delay_s < OFTEN.total_seconds():
-            yield _often(timedelta(seconds=look.trigger.delay_s))
+def _about_rate(previewed: _PreviewedTrigger, *, has_jitter: bool) -> Iterator[PreviewWarning]:
+    if previewed.trigger.delay_s is not None:
+        if previewed.trigger.delay_s < OFTEN.total_seconds():
+            yield _often(timedelta(seconds=previewed.trigger.delay_s))
         return
-    sample = list(_first_of(look, _SAMPLE))
+    sample = list(_first_of(previewed, _SAMPLE))
     gaps = [later - earlier for earlier, later in pairwise(sample)]
     if gaps and min(gaps) < OFTEN:
         yield _often(min(gaps))
-    if not gaps or has_jitter or look.counts_from_now:
+    if not gaps or has_jitter or previewed.counts_from_now:
         return
     busy = None
-    if _are_midnights(at.astimezone(look.tz) for at in sample) or _are_midnights(sample):
+    if _are_midnights(at.astimezone(previewed.tz) for at in sample) or _are_midnights(sample):
         busy = "at midnight"
     elif all(at.minute == at.second == 0 for at in sample) and set(gaps) == {_HOUR}:
         busy = "on the hour"
     if busy is not None:
-        other = f", or {look.trigger.spread_hint}" if look.trigger.spread_hint else ""
+        other = f", or {previewed.trigger.spread_hint}" if previewed.trigger.spread_hint else ""
         text = f"fires {busy}, when many others do; jitter_seconds spreads the load{other}"
         yield PreviewWarning("busy_minute", text)
 
 
-def _first_of(look: _Look, most: int) -> Iterator[datetime]:
-    at = look.times.after(look.first - INSTANT)
-    while at is not None and at <= look.last and most:
+def _first_of(previewed: _PreviewedTrigger, most: int) -> Iterator[datetime]:
+    at = previewed.times.after(previewed.first - INSTANT)
+    while at is not None and at <= previewed.last and most:
         yield at
         most -= 1
-        at = look.times.after(at)
+        at = previewed.times.after(at)
 
 
 def _are_midnights(sample: Iterable[datetime]) -> bool:
@@ -296,21 +298,21 @@ def _often(gap: timedelta) -> PreviewWarning:
 # --- warnings about clock changes -----------------------------------------------------------------------
 
 
-def _about_clocks(look: _Look, allowance: Allowance) -> Iterator[PreviewWarning]:
+def _about_clocks(previewed: _PreviewedTrigger, allowance: Allowance) -> Iterator[PreviewWarning]:
     """Warn about the clock changes of the next year that affect its times."""
-    grid = look.on_wall()
-    if grid is None or not isinstance(look.tz, ZoneInfo):
+    grid = previewed.on_wall()
+    if grid is None or not isinstance(previewed.tz, ZoneInfo):
         return
-    for span in _changes(look.tz, look.first, min(_ahead(look.first, _YEAR), look.last)):
+    for span in _changes(previewed.tz, previewed.first, min(_ahead(previewed.first, _YEAR), previewed.last)):
         before, after = (span.start + each for each in (span.offset_before, span.offset))
         low, high = (each.replace(tzinfo=UTC) for each in (min(before, after), max(before, after)))
         count = grid.count(low, high - INSTANT)
-        if not count or (look.follows_real_time() and _is_even(grid, low, high, count)):
+        if not count or (previewed.follows_real_time() and _is_even(grid, low, high, count)):
             continue
         wall = grid.after(low - INSTANT)
         assert wall is not None
         warn = _gap if before < after else _repeat
-        caution = warn(look, span.start.replace(tzinfo=UTC), wall.replace(tzinfo=None), count)
+        caution = warn(previewed, span.start.replace(tzinfo=UTC), wall.replace(tzinfo=None), count)
         if caution.at is not None and allowance.reason(caution.at) is None:
             yield caution
 
@@ -329,21 +331,21 @@ def _is_even(grid: Recurrence, low: datetime, high: datetime, count: int) -> boo
     return count == grid.count(low - length, low - INSTANT) == grid.count(high, high + length - INSTANT)
 
 
-def _gap(look: _Look, opening: datetime, wall: datetime, count: int) -> PreviewWarning:
+def _gap(previewed: _PreviewedTrigger, opening: datetime, wall: datetime, count: int) -> PreviewWarning:
     """Warn about skipped times. `wall` is the first of them; `opening` is the first instant after the gap."""
     is_one = count == 1
     text = f"{wall.isoformat()}{_and_more(count)} {'is' if is_one else 'are'} left out by the clocks that day"
-    if look.dst.gap is DstGap.SHIFT and not look.follows_real_time():
-        instead = opening.astimezone(look.tz).isoformat()
+    if previewed.dst.gap is DstGap.SHIFT and not previewed.follows_real_time():
+        instead = opening.astimezone(previewed.tz).isoformat()
         text += f" and fires at {instead} instead" if is_one else f" and fire once, at {instead}"
     else:
         text += f" and {'does' if is_one else 'do'} not fire"
     return PreviewWarning("dst_gap", text, opening)
 
 
-def _repeat(look: _Look, _opening: datetime, wall: datetime, count: int) -> PreviewWarning:
+def _repeat(previewed: _PreviewedTrigger, _opening: datetime, wall: datetime, count: int) -> PreviewWarning:
     """Warn about repeated times. `wall` is the first of them. Fire times are shown with their offset."""
-    repeat = DstRepeat.BOTH if look.follows_real_time() else look.dst.repeat
+    repeat = DstRepeat.BOTH if previewed.follows_real_time() else previewed.dst.repeat
     how, folds = {
         DstRepeat.FIRST: ("the first time only", (0,)),
         DstRepeat.SECOND: ("the second time only", (1,)),
@@ -351,7 +353,7 @@ def _repeat(look: _Look, _opening: datetime, wall: datetime, count: int) -> Prev
     }[repeat]
     is_one = count == 1
     comes = f"comes twice that day and fires {how}" if is_one else f"come twice that day and fire {how}"
-    fires = [wall.replace(tzinfo=look.tz, fold=fold) for fold in folds]
+    fires = [wall.replace(tzinfo=previewed.tz, fold=fold) for fold in folds]
     when = " and ".join(
         f"at {fire.isoformat()}" if is_one else f"from {fire.isoformat()} on" for fire in fires
     )

@@ -29,7 +29,7 @@ from foliot.model.ids import first_id_at
 OVERLAP = timedelta(seconds=10)
 """How long after making its keys a transaction may commit and still be seen."""
 MAX_OPEN = 2_000
-"""Maximum number of open executions that `begin` reads, and of new ones that `look` reads."""
+"""Maximum number of open executions that `begin` reads, and of new ones that `read_changes` reads."""
 MAX_RECENT_EXECUTIONS = 20_000
 """Maximum number of executions younger than the mark that a poll reads, seen before or not."""
 MAX_RECENT_CHANGES = 2_000
@@ -73,7 +73,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ChangeBatch:
     mark: Mark
     """Where the next poll starts."""
     schedules: Sequence[ScheduleChange]
@@ -85,7 +85,7 @@ class Look:
 
 
 class ChangeFeed(Statements):
-    async def begin(self) -> Look:
+    async def begin(self) -> ChangeBatch:
         """Return all open executions and a first mark. Existing versions are not returned as changes."""
         statement = select(execution_t.c.execution_id).where(text(IS_OPEN)).limit(MAX_OPEN + 1)
         async with self._database.read(Pool.API) as connection:
@@ -93,9 +93,9 @@ class ChangeFeed(Statements):
             recent = await _recent(connection, Mark(since))
             found = (await connection.execute(statement)).scalars().all()
             executions = await self._standing(connection, found[:MAX_OPEN])
-        return Look(Mark(since, recent.seen), (), executions, len(found) <= MAX_OPEN)
+        return ChangeBatch(Mark(since, recent.seen), (), executions, len(found) <= MAX_OPEN)
 
-    async def look(self, mark: Mark, followed: Collection[UUID]) -> Look:
+    async def read_changes(self, mark: Mark, followed: Collection[UUID]) -> ChangeBatch:
         """Return changes that the mark has not seen, and the current state of the followed executions."""
         async with self._database.read(Pool.API) as connection:
             since = await self._since(connection)
@@ -103,7 +103,7 @@ class ChangeFeed(Statements):
             wanted = {*followed, *recent.executions[:MAX_OPEN], *recent.named}
             executions = await self._standing(connection, list(wanted))
         is_complete = recent.is_complete and len(recent.executions) <= MAX_OPEN
-        return Look(Mark(since, recent.seen), recent.schedules, executions, is_complete)
+        return ChangeBatch(Mark(since, recent.seen), recent.schedules, executions, is_complete)
 
     async def leaders(self) -> tuple[str, ...]:
         """Return the ids of the leading instances, each once, in the order of their shards."""

@@ -178,8 +178,8 @@ class Overviews:
     async def _unknown_tasks(
         self, connection: AsyncConnection, host_id: UUID, now: datetime, states: StateCounts
     ) -> Sequence[UnknownTask]:
-        looked_ts, tasks = self._tasks.get(host_id, (now, None))
-        if tasks is not None and abs((now - looked_ts).total_seconds()) < TASKS_REMEMBERED_FOR_S:
+        read_ts, tasks = self._tasks.get(host_id, (now, None))
+        if tasks is not None and abs((now - read_ts).total_seconds()) < TASKS_REMEMBERED_FOR_S:
             return tasks
         self._tasks.pop(host_id, None)
         tasks = await unknown_tasks(connection, self._dialect, host_id)
@@ -323,7 +323,7 @@ async def _open(connection: AsyncConnection, host_id: UUID) -> OpenExecutionCoun
         select(
             literal(is_held).label("is_held"),
             some.c.status,
-            func.count().label("looked_at"),
+            func.count().label("scanned"),
             func.sum(case((some.c.host_id == host_id, 1), else_=0)).label("ours"),
         ).group_by(some.c.status)
         for some, is_held in ((claimable, False), (running, False), (held, True))
@@ -333,7 +333,7 @@ async def _open(connection: AsyncConnection, host_id: UUID) -> OpenExecutionCoun
     for row in await connection.execute(union_all(*figures)):
         counts[Status(row.status)] += row.ours
         held_count += row.ours if row.is_held else 0
-        is_capped = is_capped or row.looked_at >= MAX_OPEN
+        is_capped = is_capped or row.scanned >= MAX_OPEN
     return OpenExecutionCounts(dict(+counts), held_count, is_capped)
 
 

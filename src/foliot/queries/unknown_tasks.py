@@ -12,7 +12,7 @@ from foliot.db.tables.cluster import instance_t
 from foliot.db.tables.schedules import schedule_t
 from foliot.queries.registry_list import LIVE_S
 
-MAX_LOOKED_AT = 100_000
+MAX_EXAMINED = 100_000
 SHOWN = 20
 
 
@@ -39,7 +39,7 @@ async def unknown_tasks(
             schedule_t.c.next_run_ts.is_not(None),
             schedule_t.c.target["kind"].as_string() == "function",
         )
-        .limit(MAX_LOOKED_AT)
+        .limit(MAX_EXAMINED)
         .subquery()
     )
     statement = (

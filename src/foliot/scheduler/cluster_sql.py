@@ -46,7 +46,7 @@ class ClusterSnapshot:
 
 
 class ClusterQueries(Statements):
-    async def look(self, *, live_s: float) -> ClusterSnapshot:
+    async def read_snapshot(self, *, live_s: float) -> ClusterSnapshot:
         """Return all shards, and the schedulers with a heartbeat in the last `live_s` seconds."""
         now = self._dialect.now().label("now")
         locks = select(scheduler_lock_t, now).order_by(scheduler_lock_t.c.lock_id)

@@ -112,7 +112,7 @@ class Janitor:
         self._prune_every_s = max(PRUNE_EVERY_S, options.every_s)
         self._position: UUID | None = None
         """Cursor of the current scan over held executions; None: no scan runs."""
-        self._is_look_wanted = False
+        self._is_scan_wanted = False
         """Whether executions have ended since the current scan began."""
         self._delays_position: UUID | None = None
 
@@ -142,21 +142,21 @@ class Janitor:
 
     def ended(self, _schedule_ids: tuple[UUID, ...]) -> None:
         """Executions have ended, so held ones may run now: scan for them."""
-        self._is_look_wanted = True
+        self._is_scan_wanted = True
         self._release_duty.wake.set()
         self.on_ended()
 
     async def _release(self, lease: Lease) -> float:
         if self._position is None:
-            self._is_look_wanted = False
-        look = await self._upkeep.release_held(lease, limit=MAX_SCANNED, after=self._position)
-        self._position = look.position
-        if look.released:
-            self._observer.notify(ExecutionsReleased(lease.shard.number, look.released))
+            self._is_scan_wanted = False
+        scan = await self._upkeep.release_held(lease, limit=MAX_SCANNED, after=self._position)
+        self._position = scan.position
+        if scan.released:
+            self._observer.notify(ExecutionsReleased(lease.shard.number, scan.released))
             self._hints.send(Hint.READY)
         if self._position is not None:
             return SCAN_PAUSE_S
-        return MIN_PAUSE_S if self._is_look_wanted else self._options.every_s
+        return MIN_PAUSE_S if self._is_scan_wanted else self._options.every_s
 
     async def _rescue(self, lease: Lease) -> float:
         since_step_s = self._clock.monotonic() - self._clock.stepped_at
@@ -175,11 +175,11 @@ class Janitor:
         return self._pause_s(len(rescued), BATCH, self._options.every_s)
 
     async def _restart_delays(self, lease: Lease) -> float:
-        look = await self._upkeep.restart_delays(lease, limit=BATCH, after=self._delays_position)
-        self._delays_position = look.position
-        if look.schedule_ids:
-            self._hints.send(Hint.SCHEDULES, tuple(look.schedule_ids))
-        return self._options.every_s if look.position is None else MIN_PAUSE_S
+        scan = await self._upkeep.restart_delays(lease, limit=BATCH, after=self._delays_position)
+        self._delays_position = scan.position
+        if scan.schedule_ids:
+            self._hints.send(Hint.SCHEDULES, tuple(scan.schedule_ids))
+        return self._options.every_s if scan.position is None else MIN_PAUSE_S
 
     async def _prune_history(self, lease: Lease) -> float:
         before = self._clock.now() - self._retention

@@ -76,7 +76,7 @@ class Scheduler:
 
     async def step(self) -> float | None:
         sent_at = self._clock.monotonic()
-        survey = await self._surveys.look(live_s=max(MIN_LIVE_S, self._pace.ttl_s))
+        survey = await self._surveys.read_snapshot(live_s=max(MIN_LIVE_S, self._pace.ttl_s))
         if survey.now is not None:
             self._clock.observe(survey.now, sent_at)
         if len(survey.shards) != len(self.shards):

@@ -54,7 +54,7 @@ class RedisTransport:
         self._address = address
         self._clock = clock
         self._abandoned_s = abandoned_s
-        self._looked_at = float("-inf")
+        self._checked_at = float("-inf")
         self._known: set[BrokerQueue] = set()
         self._redis = Redis.from_url(
             address,
@@ -123,7 +123,7 @@ class RedisTransport:
 
     async def _abandoned(self, lanes: Sequence[BrokerQueue], most: int) -> list[ReceivedTicket]:
         """Take over tickets that another receiver has held for too long. Checked only now and then."""
-        if self._clock.monotonic() - self._looked_at < self._abandoned_s / 3:
+        if self._clock.monotonic() - self._checked_at < self._abandoned_s / 3:
             return []
         found: list[ReceivedTicket] = []
         for lane in lanes:
@@ -138,7 +138,7 @@ class RedisTransport:
                 for entry_id, fields in entries:
                     found += await self._delivery(lane, entry_id, fields[FIELD.encode()])
         if len(found) < most:
-            self._looked_at = self._clock.monotonic()
+            self._checked_at = self._clock.monotonic()
         return found
 
     async def _fetched(self, lanes: Sequence[BrokerQueue], most: int) -> list[ReceivedTicket]:

@@ -115,5 +115,5 @@ class Report:
     def verdict(self) -> Verdict:
         if self.findings:
             return Verdict.INVALID
-        has_looked = self.tally.due_times or self.tally.executions or self.tally.messages
-        return Verdict.VALID if has_looked else Verdict.UNKNOWN
+        has_checked = self.tally.due_times or self.tally.executions or self.tally.messages
+        return Verdict.VALID if has_checked else Verdict.UNKNOWN

@@ -45,7 +45,7 @@ class PollScope:
         is_time = self._clock.monotonic() >= self._safety_at
         return ClaimScope(at_once, self._pace.untaken_s if is_time else None)
 
-    def looked(self, scope: ClaimScope | None, *, has_plenty: bool) -> None:
+    def note_claim(self, scope: ClaimScope | None, *, has_plenty: bool) -> None:
         """Note that a claim with this scope was made. With `has_plenty` the next one follows at once."""
         if scope is not None and scope.others_after_s is not None:
             pause_s = 0.0 if has_plenty else self._pace.safety_s

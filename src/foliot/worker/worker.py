@@ -91,7 +91,7 @@ class Worker:
         self._on_room: list[Callable[[], None]] = []
         self._versions = Versions(store)
         self.settler = Settler(worker_id, store, hints, observer, journal, clock)
-        self.settler.on_retrying = self._look_again_in
+        self.settler.on_retrying = self._poll_again_in
         self._again_at: list[float] = []
         self._is_draining = False
         self._is_resting = False
@@ -125,7 +125,7 @@ class Worker:
             if isinstance(failure, BaseException):
                 raise failure
         if self._reach is not None:
-            self._reach.looked(scope, has_plenty=any(counts) and counts == batches)
+            self._reach.note_claim(scope, has_plenty=any(counts) and counts == batches)
         self._has_plenty = counts == [CLAIM_BATCH] * len(batches)
         return 0.0 if any(counts) and not self._is_full else self._pause_s()
 
@@ -164,7 +164,7 @@ class Worker:
     def _load(self) -> int:
         return len(self.running) + len(self._leaving)
 
-    def _look_again_in(self, seconds: float) -> None:
+    def _poll_again_in(self, seconds: float) -> None:
         """Poll again in this many seconds, when an execution that failed here may be retried. No hint
         announces it."""
         heappush(self._again_at, self._clock.monotonic() + seconds)

@@ -78,7 +78,7 @@ class ConsumerConformance:
     async def test_a_transaction_is_not_cut_where_the_look_ends(
         self, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("foliot.outbox.consumer.MIN_LOOK", 1)
+        monkeypatch.setattr("foliot.outbox.consumer.MIN_SCAN", 1)
         transactions = [tuple(await outbox.write(*names)) for names in ("abc", "defgh", "i")]
         await outbox.consume(outbox.consumer(batch=1))
         assert [ids for _, ids in outbox.calls] == transactions

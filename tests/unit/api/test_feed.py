@@ -29,7 +29,7 @@ from foliot.api.routes.stream import CHECK_EVERY_S, HEARTBEAT_S, messages
 from foliot.db.hints import Hint, LocalHints
 from foliot.model.errors import DatabaseUnreachableError, OverloadedError
 from foliot.model.execution import OPEN
-from foliot.queries.changes import MAX_OPEN, ExecutionStanding, Look, Mark, ScheduleChange
+from foliot.queries.changes import MAX_OPEN, ChangeBatch, ExecutionStanding, Mark, ScheduleChange
 from foliot.timing.clock import VirtualClock
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -80,21 +80,21 @@ class Source:
                 self._new.add(change.execution_id)
             self.standings[change.execution_id] = change
 
-    async def begin(self) -> Look:
+    async def begin(self) -> ChangeBatch:
         self.begun += 1
         self._fail()
         self._schedules, self._new = [], set()
         found = [each for each in self.standings.values() if each.status in OPEN]
-        return Look(Mark(NOW), (), found[:MAX_OPEN], len(found) <= MAX_OPEN)
+        return ChangeBatch(Mark(NOW), (), found[:MAX_OPEN], len(found) <= MAX_OPEN)
 
-    async def look(self, mark: Mark, followed: Collection[UUID]) -> Look:
+    async def read_changes(self, mark: Mark, followed: Collection[UUID]) -> ChangeBatch:
         self.looks += 1
         self.on_look()
         self._fail()
         wanted = sorted({*followed, *self._new} & self.standings.keys())
         schedules, self._schedules, self._new = self._schedules, [], set()
         later = Mark(mark.since + timedelta(seconds=1))
-        return Look(later, schedules, [self.standings[each] for each in wanted], self.is_complete)
+        return ChangeBatch(later, schedules, [self.standings[each] for each in wanted], self.is_complete)
 
     async def leaders(self) -> tuple[str, ...]:
         self._fail()
@@ -383,13 +383,13 @@ async def test_no_more_are_followed_than_can_be(stage: Stage, monkeypatch: pytes
     await stage.look(*(execution_of(number) for number in range(MAX_OPEN + 1)))
     assert stage.source.begun == 1, "the next reset, and with it the next beginning, is yet to come"
     followed: list[int] = []
-    look = stage.source.look
+    read_changes = stage.source.read_changes
 
-    async def counting(mark: Mark, known: Collection[UUID]) -> Look:
+    async def counting(mark: Mark, known: Collection[UUID]) -> ChangeBatch:
         followed.append(len(known))
-        return await look(mark, known)
+        return await read_changes(mark, known)
 
-    monkeypatch.setattr(stage.source, "look", counting)
+    monkeypatch.setattr(stage.source, "read_changes", counting)
     await stage.look()
     assert followed == [MAX_OPEN]
 

@@ -8,7 +8,7 @@ from tests.unit.planning.schedules import NOON, at, cadence_of, created
 from foliot.model.errors import InvalidError
 from foliot.model.instant import INSTANT
 from foliot.model.schedule import Schedule
-from foliot.planning.backfill import MAX_LOOKED_AT, MAX_TIMES, BackfillStep, admit_backfill, plan_backfill
+from foliot.planning.backfill import MAX_EXAMINED, MAX_TIMES, BackfillStep, admit_backfill, plan_backfill
 
 DAY = timedelta(days=1)
 HOURLY = {"kind": "cron", "expression": "0 * * * *"}
@@ -129,8 +129,8 @@ def test_a_narrow_window_does_not_make_a_step_long() -> None:
         window={"hours_of_day": [3], "timezone": "UTC"},
     )
     planned = step(schedule, NOON - DAY, NOON)
-    assert (planned.fire_times, planned.passed_over, planned.is_last) == ((), MAX_LOOKED_AT, False)
-    assert planned.position_ts == NOON - DAY + timedelta(seconds=MAX_LOOKED_AT - 1) + INSTANT
+    assert (planned.fire_times, planned.passed_over, planned.is_last) == ((), MAX_EXAMINED, False)
+    assert planned.position_ts == NOON - DAY + timedelta(seconds=MAX_EXAMINED - 1) + INSTANT
 
 
 def test_a_trigger_that_has_lost_its_times_ends_the_backfill() -> None:

@@ -27,7 +27,7 @@ def test_of_a_brokers_priorities_only_what_was_left_lying_and_only_now_and_then(
     reach, clock = reach_of(dict.fromkeys(ALL, Broker()))
     scope = reach.scope()
     assert scope == ClaimScope((), 10)
-    reach.looked(scope, has_plenty=False)
+    reach.note_claim(scope, has_plenty=False)
     idle = reach.scope()
     assert idle is not None
     assert idle.is_empty
@@ -38,14 +38,14 @@ def test_of_a_brokers_priorities_only_what_was_left_lying_and_only_now_and_then(
 
 def test_with_plenty_left_lying_it_looks_again_at_once() -> None:
     reach, _ = reach_of(dict.fromkeys(ALL, Broker()))
-    reach.looked(reach.scope(), has_plenty=True)
+    reach.note_claim(reach.scope(), has_plenty=True)
     assert reach.scope() == ClaimScope((), 10)
     assert reach.pause_s(0.1) == 0
 
 
 def test_what_the_database_carries_is_looked_for_at_the_usual_pace() -> None:
     reach, _ = reach_of({Priority.HIGH: Broker()})
-    reach.looked(reach.scope(), has_plenty=False)
+    reach.note_claim(reach.scope(), has_plenty=False)
     assert reach.scope() == ClaimScope((Priority.MEDIUM, Priority.LOW))
     assert reach.pause_s(0.1) == 0.1
 
@@ -53,7 +53,7 @@ def test_what_the_database_carries_is_looked_for_at_the_usual_pace() -> None:
 def test_while_a_broker_is_away_its_priorities_are_looked_for_too() -> None:
     broker = Broker()
     reach, _ = reach_of({Priority.HIGH: broker, Priority.LOW: Broker()})
-    reach.looked(reach.scope(), has_plenty=False)
+    reach.note_claim(reach.scope(), has_plenty=False)
     broker.is_away = True
     assert reach.scope() == ClaimScope((Priority.HIGH, Priority.MEDIUM))
     assert reach.pause_s(0.1) == 0.1

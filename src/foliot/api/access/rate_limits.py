@@ -263,14 +263,14 @@ class RedisRates:
         await self._local.step()
         if self.is_away:
             try:
-                await self._look()
+                await self._check_redis()
             except (RedisAwayError, OSError, TimeoutError) as error:
                 self._tell(error)
                 raise
             self.is_away = False
         return REDIS_CHECK_S
 
-    async def _look(self) -> None:
+    async def _check_redis(self) -> None:
         async with asyncio.timeout(REDIS_LIMIT_S):
             is_back = await self._storage.check()
         if not is_back:

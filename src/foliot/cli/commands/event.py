@@ -75,14 +75,14 @@ def tail(
     with connection.open() as api, suppress(KeyboardInterrupt):
         position = last_offset(lambda offset: _has_events(api, offset)) if after is None else after
 
-        def look() -> bool:
+        def check() -> bool:
             nonlocal position
             for event in _events(api, position, None).items:
                 _print(event, output)
                 position = int(event["offset"])
             return False
 
-        poll(look)
+        poll(check)
 
 
 def _events(api: "ApiClient", after: int, most: int | None) -> "ListedItems":

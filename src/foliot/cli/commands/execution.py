@@ -198,14 +198,14 @@ def logs(
             _print_log(list(log.more()), output)
             return
 
-        def look() -> bool:
+        def check() -> bool:
             # Read the status first: then all lines of an ended execution are included.
             is_open = api.get(execution_path(execution_id))["status"] in OPEN
             for line in log.more():
                 _print_line(line, output)
             return not is_open
 
-        poll(look)
+        poll(check)
 
 
 class _Log:

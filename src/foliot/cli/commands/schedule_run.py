@@ -127,7 +127,7 @@ _MAX_COUNTED = 500
 def _await_backfill(api: "ApiClient", backfill: Document, name: str, timeout_s: float | None) -> Document:
     with Bar(f"backfill of {name}") as bar:
 
-        def look() -> bool:
+        def check() -> bool:
             nonlocal backfill
             backfill = api.get(f"backfills/{backfill['backfill_id']}")
             total = backfill["total_count"]
@@ -137,7 +137,7 @@ def _await_backfill(api: "ApiClient", backfill: Document, name: str, timeout_s: 
             return bool(backfill["state"] != "running" and is_ended)
 
         what = f"backfill {backfill['backfill_id']} still goes on"
-        poll(look, timeout_s=timeout_s, what=what)
+        poll(check, timeout_s=timeout_s, what=what)
     return backfill
 
 

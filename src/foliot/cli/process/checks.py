@@ -79,7 +79,7 @@ async def examine(clock: Clock) -> AsyncIterator[CheckResult]:
         return
     yield ok("settings", "all valid")
     has_database = True
-    async for finding in _look(settings, lambda store: _examine_state(store, settings, clock)):
+    async for finding in _check_store(settings, lambda store: _examine_state(store, settings, clock)):
         has_database = has_database and (finding.check, finding.level) != ("database", Level.FAIL)
         yield finding
     if settings.secrets_dir is not None:
@@ -88,7 +88,7 @@ async def examine(clock: Clock) -> AsyncIterator[CheckResult]:
     async for finding in examine_processes(settings):
         yield finding
     if has_database:
-        async for finding in _look(settings, _examine_server):
+        async for finding in _check_store(settings, _examine_server):
             yield finding
 
 
@@ -122,7 +122,7 @@ def _readiness(report: ProbeReport, advice: str) -> CheckResult:
     return ok("process", f"{report.url} is ready")
 
 
-async def _look(
+async def _check_store(
     settings: Settings, examine_store: Callable[[SqlStore], AsyncIterator[CheckResult]]
 ) -> AsyncIterator[CheckResult]:
     missing = missing_file(settings)

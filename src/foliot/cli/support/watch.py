@@ -79,7 +79,7 @@ def follow(
     """Wait for an execution to end and return it. `on_change` gets each new state. Raises TimedOutError."""
     execution_id = str(execution["execution_id"])
     patience = ReconnectTimer()
-    for _ in _looks(api, execution, timeout_s):
+    for _ in _polls(api, execution, timeout_s):
         with patience:
             execution = api.get(f"executions/{execution_id}")
         on_change(execution)
@@ -88,7 +88,7 @@ def follow(
     raise TimedOutError(f"execution {execution_id} is still {execution['status']}")
 
 
-def _looks(api: "ApiClient", execution: Document, timeout_s: float | None) -> Iterator[None]:
+def _polls(api: "ApiClient", execution: Document, timeout_s: float | None) -> Iterator[None]:
     """Yield whenever the execution should be read again, until the timeout."""
     clock = SystemClock()
     until = float("inf") if timeout_s is None else clock.monotonic() + timeout_s
@@ -123,15 +123,15 @@ def _is_about(event: "StreamEvent", execution_id: Any) -> bool:
         return True
 
 
-def poll(look: Callable[[], bool], *, timeout_s: float | None = None, what: str = "") -> None:
-    """Call `look` until it returns True. Raises TimedOutError with the text `what`."""
+def poll(check: Callable[[], bool], *, timeout_s: float | None = None, what: str = "") -> None:
+    """Call `check` until it returns True. Raises TimedOutError with the text `what`."""
     clock = SystemClock()
     until = float("inf") if timeout_s is None else clock.monotonic() + timeout_s
     patience = ReconnectTimer()
     is_over = False
     while not is_over:
         with patience:
-            is_over = look()
+            is_over = check()
         left_s = until - clock.monotonic()
         if not is_over and left_s <= 0:
             raise TimedOutError(what)

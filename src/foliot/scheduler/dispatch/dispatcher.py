@@ -1,7 +1,7 @@
 """Publishes waiting executions to the brokers that carry them to workers.
 
     fired        a leader publishes what it fires, as soon as the transaction has committed
-    look         what became ready otherwise (triggered, retried, released, rescued, handed back, backfilled)
+    scan         what became ready otherwise (triggered, retried, released, rescued, handed back, backfilled)
                  is found by polling, and at once after a hint
     again        what is ready and was not claimed for a while is published again, oldest first, because
                  tickets may get lost anywhere
@@ -34,7 +34,7 @@ MIN_PAUSE_S = 0.05
 OVERLAP = timedelta(seconds=2)
 """Polls overlap by this much, since a transaction commits later than the time it writes. Later ones are
 found by their age."""
-FIRST_LOOK = timedelta(seconds=15)
+FIRST_SCAN = timedelta(seconds=15)
 AHEAD = timedelta(seconds=5)
 """Our estimate of the database's clock is behind it. The database itself leaves out what is not ready yet."""
 EVER = timedelta(days=3650)
@@ -68,8 +68,8 @@ class Dispatcher:
     def begin(self) -> None:
         """Start a term as leader. What other leaders have published is not known."""
         self._published = Published(first_s=self._pace.untaken_s, longest_s=self._pace.longest_s)
-        self._looked_at = float("-inf")
-        self._looked_until: datetime | None = None
+        self._scanned_at = float("-inf")
+        self._scanned_until: datetime | None = None
         self._unfinished: tuple[datetime, ClaimableExecution] | None = None
         """Where a poll that found too much began and stopped; None: the last one read all."""
         self._again_at = self._clock.monotonic() + self._pace.untaken_s
@@ -90,20 +90,20 @@ class Dispatcher:
         if self._leadership.lease is None or self._leadership.shard.number != 0:
             return None
         now = self._clock.monotonic()
-        too_early_s = self._looked_at + MIN_PAUSE_S - now
+        too_early_s = self._scanned_at + MIN_PAUSE_S - now
         if too_early_s > 0:
             return too_early_s
-        self._looked_at = now
-        await self._look()
+        self._scanned_at = now
+        await self._scan()
         if now >= self._again_at:
             self._again_at = now + self._pace.untaken_s
             await self._publish_again()
         return max(0.0, min(self._every_s, self._again_at - now))
 
-    async def _look(self) -> None:
+    async def _scan(self) -> None:
         now = self._clock.now()
-        is_first = self._looked_until is None
-        since = (self._looked_until or now - FIRST_LOOK) - OVERLAP
+        is_first = self._scanned_until is None
+        since = (self._scanned_until or now - FIRST_SCAN) - OVERLAP
         after: ClaimableExecution | None = None
         if self._unfinished is not None:
             since, after = self._unfinished
@@ -120,7 +120,7 @@ class Dispatcher:
             new = [each for each in page if not self._published.knows(each.execution_id, each.attempt)]
             self._publish(new, monotonic)
             if len(page) < PAGE:
-                self._looked_until, self._unfinished = now, None
+                self._scanned_until, self._unfinished = now, None
                 return
             after = page[-1]
             self._unfinished = since, after
