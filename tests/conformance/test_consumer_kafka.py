@@ -39,9 +39,9 @@ class Topic:
     async def send_outbox(self) -> None:
         """All of the outbox, once more."""
         for message in await self.outbox.scene.store.outbox.after(DEFAULT_HOST_ID, 0, limit=1000):
-            parcel = pack(message)
-            headers = [(name, value.encode()) for name, value in parcel.headers.items()]
-            await self.send(parcel.body, key=parcel.key.encode(), headers=headers)
+            packed = pack(message)
+            headers = [(name, value.encode()) for name, value in packed.headers.items()]
+            await self.send(packed.body, key=packed.key.encode(), headers=headers)
 
     async def send(self, value: bytes, **fields: Any) -> None:
         if self._producer is None:

@@ -227,12 +227,12 @@ async def test_those_who_measure_read_of_executions_only_what_waits(store: SqlSt
 async def test_a_backlog_reads_the_first_of_every_host(store: SqlStore) -> None:
     until = await store.now()
     hosts = await store.firing.load_hosts(after=None, limit=1000)
-    lanes = [LoadRange(host_id, priority, EPOCH) for host_id in hosts for priority in Priority]
+    ranges = [LoadRange(host_id, priority, EPOCH) for host_id in hosts for priority in Priority]
     known = [firing.due.schedule_id for firing in await due_firings(store, 1000)]
     loaded, plan = await explain(
         store,
         Pool.FIRING,
-        store.firing.load_lanes(WHOLE, lanes, until=until, per_lane=5, excluding=known),
+        store.firing.load_ranges(WHOLE, ranges, until=until, per_range=5, excluding=known),
     )
     assert len(loaded) >= HOSTS
     assert not {due.schedule_id for due in loaded}.intersection(known)

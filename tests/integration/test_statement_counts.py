@@ -121,10 +121,10 @@ async def claim(store: SqlStore, count: int) -> tuple[list[Claim], list[str]]:
 async def test_loading_is_one_statement(store: SqlStore) -> None:
     await add_due(store, FEW)
     now = await store.now()
-    lanes = [LoadRange(new_id(), priority, now) for _ in range(MANY) for priority in Priority]
+    ranges = [LoadRange(new_id(), priority, now) for _ in range(MANY) for priority in Priority]
     with counted(store, Pool.FIRING) as issued:
         await store.firing.load(WHOLE, until=now, after=None, limit=100)
-        await store.firing.load_lanes(WHOLE, lanes, until=now, per_lane=5, excluding=[new_id()])
+        await store.firing.load_ranges(WHOLE, ranges, until=now, per_range=5, excluding=[new_id()])
         await store.firing.load_hosts(after=None, limit=100)
         await store.firing.load_some(WHOLE, [new_id() for _ in range(MANY)])
     assert len(issued) == 4

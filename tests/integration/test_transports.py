@@ -188,7 +188,7 @@ async def test_a_paused_queue_is_not_served_over_the_broker(
     await store.work.pause_queue(schedule.host_id, "still", Author(), is_paused=True)
     async with engine(postgres_url, redis_broker.url, pace) as (instance, _recorder):
         held, free = await trigger(store, schedule), await on_any_priority(store, "free", NEVER)
-        await instance.carriers[Priority.HIGH].publish([Ticket(held, "still", Priority.HIGH)])
+        await instance.transports[Priority.HIGH].publish([Ticket(held, "still", Priority.HIGH)])
         await succeed(store, {await trigger(store, each) for each in free})
         assert (await store.executions.get(held)).status is Status.PENDING
         await store.work.pause_queue(schedule.host_id, "still", Author(), is_paused=False)
@@ -217,7 +217,7 @@ async def test_a_worker_runs_no_more_than_it_has_room_for_however_work_comes_to_
         postgres_url, transport, TransportIntervals(), tasks=registry(busy), worker_concurrency=3
     ) as (instance, _):
         lanes = [Ticket(each, "default", Priority.HIGH) for each in wanted]
-        await instance.carriers[Priority.HIGH].publish(lanes)
+        await instance.transports[Priority.HIGH].publish(lanes)
         await succeed(store, wanted)
     assert most == 3
 
@@ -261,7 +261,7 @@ async def test_a_ticket_that_was_lost_is_published_again(
     # A worker looks for what was left lying when it starts; this one finds nothing then.
     async with engine(postgres_url, redis_broker.url, pace) as (instance, recorder):
         looks = Looks(instance, monkeypatch)
-        transport = instance.carriers[Priority.HIGH].transport
+        transport = instance.transports[Priority.HIGH].transport
         publish, lost = transport.publish, asyncio.Event()
 
         async def lose(tickets: Any) -> None:
@@ -295,7 +295,7 @@ async def test_a_ticket_that_comes_twice_runs_once(
     async with engine(postgres_url, broker.url, PATIENT) as (instance, _):
         execution_id = await trigger(store, schedule)
         ticket = Ticket(execution_id, schedule.spec.queue, schedule.spec.priority)
-        await instance.carriers[Priority.HIGH].publish([ticket] * 5)
+        await instance.transports[Priority.HIGH].publish([ticket] * 5)
         await succeed(store, {execution_id})
         # Whatever was published before it has been seen to when this one has run.
         await succeed(store, {await trigger(store, schedule)})
@@ -357,7 +357,7 @@ async def test_with_the_database_as_transport_there_is_nothing_to_tell(
 ) -> None:
     async with running(postgres_url, roles=ENGINE) as (instance, _):
         assert instance.record().transports is None
-        assert instance.carriers == {}
+        assert instance.transports == {}
         names = {service.name for service in instance.services}
         assert not {name for name in names if name.startswith(("dispatching", "receiving", "publishing"))}
 

@@ -1,6 +1,6 @@
 """Limits the log of libraries that repeat several times a second that they can't connect.
 
-The carrier reports once that the broker is away.
+The transport reports once that the broker is away.
 """
 
 import logging

@@ -42,7 +42,7 @@ from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
 from foliot.scheduler.watchdog import Watchdog
 from foliot.service import Service
 from foliot.timing.clock import ClusterClock
-from foliot.transport.monitored_transport import MonitoredTransport, open_carriers
+from foliot.transport.monitored_transport import MonitoredTransport, open_transports
 from foliot.worker.attempt import Prepare
 from foliot.worker.claim_scope import PollScope
 from foliot.worker.isolation.processes import Processes
@@ -170,7 +170,7 @@ def make_notifier(context: InstanceContext, leadership: Callable[[], Leadership 
 def make_worker(
     context: InstanceContext,
     runners: Mapping[str, TargetRunner],
-    carriers: Mapping[Priority, MonitoredTransport],
+    transports: Mapping[Priority, MonitoredTransport],
     pace: PollIntervals,
     prepare: Prepare,
     sampling: Sampling,
@@ -189,7 +189,7 @@ def make_worker(
         lease_s=settings.worker_lease_seconds,
         poll_s=pace.poll_s,
         prepare=prepare,
-        reach=PollScope(carriers, context.clock, plan.transport_pace) if carriers else None,
+        reach=PollScope(transports, context.clock, plan.transport_pace) if transports else None,
         sampling=sampling,
     )
 
@@ -213,22 +213,22 @@ def choose_pace(settings: Settings, *, hears_others: bool) -> PollIntervals:
     )
 
 
-def make_receivers(worker: Worker, carriers: Mapping[Priority, MonitoredTransport]) -> tuple[Receiver, ...]:
+def make_receivers(worker: Worker, transports: Mapping[Priority, MonitoredTransport]) -> tuple[Receiver, ...]:
     return tuple(
-        Receiver(worker, carrier, [each for each in Priority if carriers.get(each) is carrier])
-        for carrier in dict.fromkeys(carriers.values())
+        Receiver(worker, transport, [each for each in Priority if transports.get(each) is transport])
+        for transport in dict.fromkeys(transports.values())
         # Celery's own workers receive the tickets that Celery transports.
-        if carrier.kind is not BrokerKind.CELERY
+        if transport.kind is not BrokerKind.CELERY
     )
 
 
-def open_plan_carriers(
+def open_plan_transports(
     plan: InstanceSpec, clock: ClusterClock, observer: Observer, celery: CeleryApp | None
 ) -> Mapping[Priority, MonitoredTransport]:
     """Open the brokers that carry tickets; empty for instances that neither publish nor receive them."""
     if not plan.roles & ENGINE:
         return {}
-    return open_carriers(plan.settings.transport, clock, observer, plan.transport_pace, celery)
+    return open_transports(plan.settings.transport, clock, observer, plan.transport_pace, celery)
 
 
 def open_celery(plan: InstanceSpec) -> CeleryApp | None:
@@ -244,7 +244,7 @@ def make_processes(plan: InstanceSpec, limits: Limits) -> Processes | None:
     return Processes(plan.tasks, limits=limits)
 
 
-def make_courier(context: InstanceContext, sender: Sender) -> MessageSender:
+def make_message_sender(context: InstanceContext, sender: Sender) -> MessageSender:
     every_s = context.settings.poll_seconds
     return MessageSender(
         context.store.notifications, sender, context.clock, context.hints, context.observer, every_s=every_s

@@ -31,8 +31,8 @@ from foliot.instance.factories import (
     keep_answers,
     make_api,
     make_consumers,
-    make_courier,
     make_measuring,
+    make_message_sender,
     make_notifier,
     make_processes,
     make_receivers,
@@ -41,7 +41,7 @@ from foliot.instance.factories import (
     make_watchdog,
     make_worker,
     open_celery,
-    open_plan_carriers,
+    open_plan_transports,
     open_shared_hints,
     open_span_observer,
     watch_replica,
@@ -73,7 +73,7 @@ from foliot.scheduler.system_tasks import SYSTEM_TASKS
 from foliot.service import Service, ServiceRunner
 from foliot.telemetry.health.readiness import silence_limit_s
 from foliot.timing.clock import ClusterClock
-from foliot.transport.monitored_transport import describe_carriers
+from foliot.transport.monitored_transport import describe_transports
 from foliot.version import __version__
 from foliot.worker.limits import MemoryWatch, keep_to_cores
 from foliot.worker.receiver import Receiver
@@ -143,14 +143,14 @@ class Instance:
         )
         self.functions = cast("FunctionRunner", self.runners["function"])
         self._http = cast("HttpRunner", self.runners["http"])
-        self.carriers = open_plan_carriers(plan, self.clock, self.observer, self.celery)
-        self._outgoing = {carrier: Outgoing(carrier) for carrier in self.carriers.values()}
+        self.transports = open_plan_transports(plan, self.clock, self.observer, self.celery)
+        self._outgoing = {each: Outgoing(each) for each in self.transports.values()}
         self.scheduler: Scheduler | None = None
         self.witness: Witness | None = None
         """The second witness of leadership beside the database (etcd or Redis); None: not configured."""
         self._notifier = make_notifier(context, self._first_leadership)
         if InstanceRole.SCHEDULER in plan.roles:
-            outgoing = {priority: self._outgoing[carrier] for priority, carrier in self.carriers.items()}
+            outgoing = {priority: self._outgoing[each] for priority, each in self.transports.items()}
             self.scheduler, self.witness = make_scheduler(
                 context, outgoing, self._notifier.wake.set, names_all=self._traces is not None
             )
@@ -163,7 +163,7 @@ class Instance:
         self.consumers: tuple[EventConsumer, ...] = ()
         if InstanceRole.WORKER in plan.roles:
             self._join_worker(context)
-        self._courier = make_courier(context, self._sender)
+        self._message_sender = make_message_sender(context, self._sender)
         self._presence = InstanceRegistration(
             self.store.registry,
             self.record,
@@ -196,9 +196,9 @@ class Instance:
     def _join_worker(self, context: InstanceContext) -> None:
         pace = choose_pace(context.settings, hears_others=self._notify is not None)
         sampling = sampled_by_caller if self._traces is None else self._traces.is_kept
-        worker = make_worker(context, self.runners, self.carriers, pace, self._with_secrets, sampling)
+        worker = make_worker(context, self.runners, self.transports, pace, self._with_secrets, sampling)
         self.worker = worker
-        self._receivers = make_receivers(worker, self.carriers)
+        self._receivers = make_receivers(worker, self.transports)
         self._worker_services = worker_services(context, worker, pace)
         if self.plan.is_own_process and self._limits.memory_bytes is not None:
             self._worker_services += (MemoryWatch(self._limits.memory_bytes, self._outgrow),)
@@ -290,7 +290,7 @@ class Instance:
         if self.witness is not None:
             found.append(self.witness)
         if self.worker is not None:
-            found += [self.worker, *self._receivers, *self._worker_services, self._courier]
+            found += [self.worker, *self._receivers, *self._worker_services, self._message_sender]
         found += self.consumers
         if self.relay is not None:
             found += self.relay.services
@@ -381,8 +381,8 @@ class Instance:
             await self.processes.close()
         for consumer in self.consumers:
             await consumer.close()
-        for carrier in self._outgoing:
-            await carrier.close()
+        for transport in self._outgoing:
+            await transport.close()
         if self.witness is not None:
             await self.witness.close()
         for runner in self.runners.values():
@@ -495,6 +495,6 @@ class Instance:
             known_tasks=tuple(task.name for task in self.plan.tasks) if self.worker else None,
             is_leader=self.scheduler is not None and bool(self.scheduler.leases),
             clock_offset_s=self.clock.offset_s,
-            transports=describe_carriers(self.carriers),
+            transports=describe_transports(self.transports),
             lease_provider=None if self.witness is None else self.witness.describe(),
         )

@@ -96,12 +96,12 @@ class KafkaPublisher:
     async def publish(self, messages: Sequence[OutboxMessage], is_trusted: Callable[[], bool]) -> int:
         if self._producer is None:
             raise BrokerUnreachableError("kafka: not connected")
-        parcels = [pack(message) for message in messages]
-        for topic in {parcel.topic for parcel in parcels} - self._topics:
+        packed = [pack(message) for message in messages]
+        for topic in {each.topic for each in packed} - self._topics:
             await self._find(self._producer, topic)
         if not self._is_transactional:
-            return await send_in_order(parcels, self._send, is_trusted)
-        first = next(cut(parcels, self._most, MAX_BYTES), [])
+            return await send_in_order(packed, self._send, is_trusted)
+        first = next(cut(packed, self._most, MAX_BYTES), [])
         # A refused message aborts its transaction. Smaller transactions let the messages before it through.
         attempted, self._most = self._most, max(1, self._most // 2)
         count = await self._commit(self._producer, first, is_trusted)
@@ -109,15 +109,15 @@ class KafkaPublisher:
         return count
 
     async def _commit(
-        self, producer: AIOKafkaProducer, parcels: Sequence[BrokerMessage], is_trusted: Callable[[], bool]
+        self, producer: AIOKafkaProducer, messages: Sequence[BrokerMessage], is_trusted: Callable[[], bool]
     ) -> int:
         async with asking(self.name, *_ERRORS, call_s=self._call_s, refusal=_REFUSAL):
             await producer.begin_transaction()
             sent: list[asyncio.Future[Any]] = []
-            for parcel in parcels:
+            for message in messages:
                 if not is_trusted():
                     break
-                sent.append(await producer.send(parcel.topic, **_record(parcel)))
+                sent.append(await producer.send(message.topic, **_record(message)))
                 sent[-1].add_done_callback(_retrieve_exception)
             await asyncio.gather(*sent)
             if not is_trusted():
@@ -126,10 +126,10 @@ class KafkaPublisher:
             await producer.commit_transaction()
         return len(sent)
 
-    async def _send(self, parcel: BrokerMessage) -> None:
+    async def _send(self, message: BrokerMessage) -> None:
         assert self._producer is not None
-        async with asking(self.name, *_ERRORS, call_s=self._call_s, refusal=_REFUSAL, topic=parcel.topic):
-            await self._producer.send_and_wait(parcel.topic, **_record(parcel))
+        async with asking(self.name, *_ERRORS, call_s=self._call_s, refusal=_REFUSAL, topic=message.topic):
+            await self._producer.send_and_wait(message.topic, **_record(message))
 
     async def _find(self, producer: AIOKafkaProducer, topic: str) -> None:
         """Make sure that a topic exists. Asking for it creates it on some brokers; on others, create it
@@ -188,9 +188,9 @@ def _retrieve_exception(sent: asyncio.Future[Any]) -> None:
         sent.exception()
 
 
-def _record(parcel: BrokerMessage) -> dict[str, Any]:
+def _record(message: BrokerMessage) -> dict[str, Any]:
     return {
-        "key": parcel.key.encode(),
-        "value": parcel.body,
-        "headers": [(name, value.encode()) for name, value in parcel.headers.items()],
+        "key": message.key.encode(),
+        "value": message.body,
+        "headers": [(name, value.encode()) for name, value in message.headers.items()],
     }

@@ -76,16 +76,16 @@ def _ascii(text: str) -> str:
     return text.encode("ascii", errors="backslashreplace").decode()
 
 
-def cut(parcels: Sequence[BrokerMessage], most: int, most_bytes: int) -> Iterator[list[BrokerMessage]]:
-    """Split parcels into batches of at most `most` parcels or about `most_bytes`. A large parcel is a batch
-    alone."""
+def cut(messages: Sequence[BrokerMessage], max_count: int, max_bytes: int) -> Iterator[list[BrokerMessage]]:
+    """Split messages into batches of at most `max_count` messages or about `max_bytes`. A large message
+    is a batch alone."""
     piece: list[BrokerMessage] = []
     size = 0
-    for parcel in parcels:
-        if piece and (len(piece) == most or size + len(parcel.body) > most_bytes):
+    for message in messages:
+        if piece and (len(piece) == max_count or size + len(message.body) > max_bytes):
             yield piece
             piece, size = [], 0
-        piece.append(parcel)
-        size += len(parcel.body)
+        piece.append(message)
+        size += len(message.body)
     if piece:
         yield piece

@@ -62,8 +62,8 @@ class NatsPublisher:
     async def publish(self, messages: Sequence[OutboxMessage], is_trusted: Callable[[], bool]) -> int:
         if self._stream is None:
             raise BrokerUnreachableError("nats: not connected")
-        parcels = [pack(message) for message in messages]
-        sending = asyncio.create_task(send_in_order(parcels, self._send, is_trusted))
+        packed = [pack(message) for message in messages]
+        sending = asyncio.create_task(send_in_order(packed, self._send, is_trusted))
         # The client leaves those who wait for an answer waiting when the connection breaks.
         closing = asyncio.create_task(self._is_closed.wait())
         try:
@@ -76,15 +76,15 @@ class NatsPublisher:
                 task.cancel()
             await asyncio.gather(sending, closing, return_exceptions=True)
 
-    async def _send(self, parcel: BrokerMessage) -> None:
+    async def _send(self, message: BrokerMessage) -> None:
         assert self._stream is not None
-        headers = {**parcel.headers, "Nats-Msg-Id": parcel.id}
+        headers = {**message.headers, "Nats-Msg-Id": message.id}
         async with asking(
-            self.name, Error, OSError, call_s=self._call_s, refusal=_REFUSAL, topic=parcel.topic
+            self.name, Error, OSError, call_s=self._call_s, refusal=_REFUSAL, topic=message.topic
         ):
             try:
                 await self._stream.publish(
-                    subject_of(parcel.topic), parcel.body, stream=STREAM, headers=headers
+                    subject_of(message.topic), message.body, stream=STREAM, headers=headers
                 )
             except APIError as error:
                 if error.err_code == TOO_LARGE:

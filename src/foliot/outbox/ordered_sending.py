@@ -46,17 +46,17 @@ async def asking(
             raise BrokerRefusedError(reason, is_topic=is_topic, topic=topic if is_topic else None) from error
 
 
-async def send_in_order(parcels: Sequence[BrokerMessage], send: Send, is_trusted: Callable[[], bool]) -> int:
-    """Send parcels; return how many, from the first on, are confirmed. If none is, raise the first error.
+async def send_in_order(messages: Sequence[BrokerMessage], send: Send, is_trusted: Callable[[], bool]) -> int:
+    """Send messages; return how many, from the first on, are confirmed. If none is, raise the first error.
 
     `send` returns when the broker has confirmed. Only then the next message of the same aggregate is sent. So
     a message never arrives for the first time before one that precedes it in its aggregate, even if messages
     are lost or refused, or a replaced relay still has one in flight.
     """
     chains: dict[str, list[int]] = {}
-    for position, parcel in enumerate(parcels):
-        chains.setdefault(parcel.key, []).append(position)
-    confirmed = bytearray(len(parcels))
+    for position, message in enumerate(messages):
+        chains.setdefault(message.key, []).append(position)
+    confirmed = bytearray(len(messages))
     errors: list[Exception] = []
     has_failed = asyncio.Event()
 
@@ -65,7 +65,7 @@ async def send_in_order(parcels: Sequence[BrokerMessage], send: Send, is_trusted
             if errors or not is_trusted():
                 return
             try:
-                await send(parcels[position])
+                await send(messages[position])
             except Exception as error:
                 errors.append(error)
                 has_failed.set()
@@ -83,7 +83,7 @@ async def send_in_order(parcels: Sequence[BrokerMessage], send: Send, is_trusted
         sending.cancel()
         await asyncio.gather(sending, failing, return_exceptions=True)
     first_missing = confirmed.find(0)
-    count = len(parcels) if first_missing < 0 else first_missing
+    count = len(messages) if first_missing < 0 else first_missing
     if not count and errors:
         # Prefer a refusal: other errors may only follow from the connection that it broke.
         raise next((each for each in errors if isinstance(each, BrokerRefusedError)), errors[0])

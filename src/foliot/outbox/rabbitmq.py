@@ -72,22 +72,22 @@ class RabbitPublisher:
     async def publish(self, messages: Sequence[OutboxMessage], is_trusted: Callable[[], bool]) -> int:
         if self._exchange is None:
             raise BrokerUnreachableError("rabbitmq: not connected")
-        parcels = [pack(message) for message in messages]
+        packed = [pack(message) for message in messages]
         if self._makes_queues:
-            await self._bind_all({parcel.topic for parcel in parcels} - self._bound)
-        return await send_in_order(parcels, self._send, is_trusted)
+            await self._bind_all({each.topic for each in packed} - self._bound)
+        return await send_in_order(packed, self._send, is_trusted)
 
-    async def _send(self, parcel: BrokerMessage) -> None:
+    async def _send(self, packed: BrokerMessage) -> None:
         assert self._exchange is not None
         message = aio_pika.Message(
-            parcel.body,
-            headers={name: value for name, value in parcel.headers.items() if name != "content-type"},
+            packed.body,
+            headers={name: value for name, value in packed.headers.items() if name != "content-type"},
             content_type=CONTENT_TYPE,
-            message_id=parcel.id,
+            message_id=packed.id,
             delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
         )
-        async with asking(self.name, *_ERRORS, call_s=self._call_s, refusal=_REFUSAL, topic=parcel.topic):
-            await self._exchange.publish(message, parcel.topic, mandatory=True)
+        async with asking(self.name, *_ERRORS, call_s=self._call_s, refusal=_REFUSAL, topic=packed.topic):
+            await self._exchange.publish(message, packed.topic, mandatory=True)
 
     async def _bind_all(self, topics: set[str]) -> None:
         has_made = False

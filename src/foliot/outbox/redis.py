@@ -82,33 +82,33 @@ class RedisPublisher:
 
     async def publish(self, messages: Sequence[OutboxMessage], is_trusted: Callable[[], bool]) -> int:
         added = 0
-        for parcels in cut([pack(message) for message in messages], MAX_MESSAGES, MAX_BYTES):
+        for packed in cut([pack(message) for message in messages], MAX_MESSAGES, MAX_BYTES):
             if not is_trusted():
                 break
             try:
-                added += await self._add(parcels)
+                added += await self._add(packed)
             except BrokerUnreachableError:
                 if not added:
                     raise
                 break
         return added
 
-    async def _add(self, parcels: Sequence[BrokerMessage]) -> int:
+    async def _add(self, messages: Sequence[BrokerMessage]) -> int:
         term = self._term
         if term is None:
             raise BrokerUnreachableError("redis: not connected")
         arguments: list[Any] = [term.epoch, self._longest]
-        for parcel in parcels:
-            fields = [part for pair in parcel.headers.items() for part in pair]
-            arguments += [len(fields) + 2, *fields, "event", parcel.body]
-        keys = [self._fence(term), *(STREAM + parcel.topic for parcel in parcels)]
+        for message in messages:
+            fields = [part for pair in message.headers.items() for part in pair]
+            arguments += [len(fields) + 2, *fields, "event", message.body]
+        keys = [self._fence(term), *(STREAM + message.topic for message in messages)]
         added, reason = await self._run(_ADD, keys, arguments)
         if added < 0:
             raise TermOverError(self.name, term.epoch, int(reason))
         if not added:
             said = reason.decode(errors="replace")
             if said.startswith(REFUSALS):
-                raise BrokerRefusedError(f"redis: {said}", is_topic=True, topic=parcels[0].topic)
+                raise BrokerRefusedError(f"redis: {said}", is_topic=True, topic=messages[0].topic)
             raise BrokerUnreachableError(f"redis: {said}")
         return int(added)
 

@@ -18,7 +18,7 @@ LOWER_SHARE = 10
 
 class DueQueue:
     def __init__(self) -> None:
-        self._lanes: dict[Priority, OrderedDict[UUID, deque[Due]]] = {
+        self._by_priority: dict[Priority, OrderedDict[UUID, deque[Due]]] = {
             priority: OrderedDict() for priority in Priority
         }
         self._waiting: dict[UUID, Due] = {}
@@ -38,10 +38,10 @@ class DueQueue:
         before = len(self._waiting)
         self._waiting[due.schedule_id] = due
         if len(self._waiting) > before:
-            lane = self._lanes[due.definition.priority]
-            line = lane.get(due.host_id)
+            by_host = self._by_priority[due.definition.priority]
+            line = by_host.get(due.host_id)
             if line is None:
-                line = lane[due.host_id] = deque()
+                line = by_host[due.host_id] = deque()
             line.append(due)
 
     def discard(self, schedule_id: UUID) -> None:
@@ -50,28 +50,28 @@ class DueQueue:
 
     def oldest(self) -> Due | None:
         """Return approximately the longest waiting schedule: the oldest among the first of each host."""
-        first = [line[0] for lane in self._lanes.values() for line in lane.values() if line]
+        first = [line[0] for by_host in self._by_priority.values() for line in by_host.values() if line]
         return min(first, key=lambda due: due.run_ts, default=None)
 
     def take(self, most: int) -> list[Due]:
         taken: list[Due] = []
-        lanes = [lane for lane in self._lanes.values() if lane]
-        for index, lane in enumerate(lanes):
-            below = len(lanes) - index - 1
+        waiting = [by_host for by_host in self._by_priority.values() if by_host]
+        for index, by_host in enumerate(waiting):
+            below = len(waiting) - index - 1
             kept = below * (most // LOWER_SHARE)
-            self._take_turns(lane, most - kept, taken)
+            self._take_turns(by_host, most - kept, taken)
         # Unused reserved places go to any waiting schedule, most urgent first.
-        for lane in lanes:
-            self._take_turns(lane, most, taken)
+        for by_host in waiting:
+            self._take_turns(by_host, most, taken)
         return taken
 
-    def _take_turns(self, lane: OrderedDict[UUID, deque[Due]], most: int, taken: list[Due]) -> None:
-        while lane and len(taken) < most:
-            host_id, line = lane.popitem(last=False)
+    def _take_turns(self, by_host: OrderedDict[UUID, deque[Due]], most: int, taken: list[Due]) -> None:
+        while by_host and len(taken) < most:
+            host_id, line = by_host.popitem(last=False)
             while line:
                 due = self._waiting.pop(line.popleft().schedule_id, None)
                 if due is not None:
                     taken.append(due)
                     break
             if line:
-                lane[host_id] = line
+                by_host[host_id] = line

@@ -128,32 +128,32 @@ class FiringStatements:
             statement = statement.where(host_t.c.host_id > after)
         return list((await self._database.fetch(Pool.FIRING, statement)).scalars())
 
-    async def load_lanes(
+    async def load_ranges(
         self,
         shard: Shard,
-        lanes: Sequence[LoadRange],
+        ranges: Sequence[LoadRange],
         *,
         until: datetime,
-        per_lane: int,
+        per_range: int,
         excluding: Sequence[UUID] = (),
     ) -> list[Due]:
-        """Return up to `per_lane` schedules of each lane that are due by `until`, oldest first per lane."""
-        # Reads the start of one range of `idx_schedule_host_next_run` per lane.
+        """Return up to `per_range` schedules of each range that are due by `until`, the oldest first."""
+        # For each range, reads the first entries of `idx_schedule_host_next_run`.
         wanted = self._dialect.rows(
-            "lanes", {"lane_host": Uuid(), "lane_priority": String(), "from_ts": Instant()}, lanes
+            "ranges", {"range_host": Uuid(), "range_priority": String(), "from_ts": Instant()}, ranges
         )
         first = (
             _select_due(shard, until, *self._not_in(excluding))
             .where(
-                # Without the guard, SQLite would read everything due, of every host, once per lane.
+                # Without the guard, SQLite would read everything due, of every host, once per range.
                 self._dialect.guard(schedule_t.c.active) == true(),
-                schedule_t.c.host_id == wanted.c.lane_host,
-                schedule_t.c.priority == wanted.c.lane_priority,
+                schedule_t.c.host_id == wanted.c.range_host,
+                schedule_t.c.priority == wanted.c.range_priority,
                 schedule_t.c.next_run_ts >= wanted.c.from_ts,
             )
             # Only this column: sorting by more would read everything that is due at the same instant.
             .order_by(schedule_t.c.next_run_ts)
-            .limit(per_lane)
+            .limit(per_range)
             .correlate(wanted)
         )
         return await self._due(self._dialect.of_each(wanted, first, schedule_t.c.schedule_id))

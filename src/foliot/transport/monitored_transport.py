@@ -102,30 +102,30 @@ class MonitoredTransport:
             self._observer.notify(TransportRecovered(self.kind, self.address, away_s))
 
 
-def describe_carriers(
-    carriers: Mapping[Priority, MonitoredTransport],
+def describe_transports(
+    transports: Mapping[Priority, MonitoredTransport],
 ) -> dict[str, dict[str, str | None]] | None:
     """Describe the brokers by priority, for display. None: the database carries everything."""
-    if not carriers:
+    if not transports:
         return None
-    return {str(priority): _described(carriers.get(priority)) for priority in Priority}
+    return {str(priority): _described(transports.get(priority)) for priority in Priority}
 
 
-def _described(carrier: MonitoredTransport | None) -> dict[str, str | None]:
-    if carrier is None:
+def _described(transport: MonitoredTransport | None) -> dict[str, str | None]:
+    if transport is None:
         return {"kind": str(BrokerKind.DATABASE), "address": None, "state": "up", "since_ts": None}
     return {
-        "kind": str(carrier.kind),
-        "address": carrier.address,
-        "state": "away" if carrier.is_away else "up",
-        "since_ts": None if carrier.since_ts is None else carrier.since_ts.isoformat(),
+        "kind": str(transport.kind),
+        "address": transport.address,
+        "state": "away" if transport.is_away else "up",
+        "since_ts": None if transport.since_ts is None else transport.since_ts.isoformat(),
     }
 
 
-def open_carriers(
+def open_transports(
     setting: str, clock: Clock, observer: Observer, pace: TransportIntervals, celery: CeleryApp | None = None
 ) -> Mapping[Priority, MonitoredTransport]:
-    """Open the brokers of FOLIOT_TRANSPORT, by priority. Equal addresses share one carrier."""
+    """Open the brokers of FOLIOT_TRANSPORT, by priority. Equal addresses share one connection."""
     by_address: dict[str, MonitoredTransport] = {}
     found: dict[Priority, MonitoredTransport] = {}
     for priority, address in transports_of(setting).items():

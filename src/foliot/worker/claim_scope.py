@@ -30,9 +30,9 @@ class PollScope:
     """The part of the executions that a worker claims by polling the database."""
 
     def __init__(
-        self, carriers: Mapping[Priority, MonitoredTransport], clock: ClusterClock, pace: TransportIntervals
+        self, transports: Mapping[Priority, MonitoredTransport], clock: ClusterClock, pace: TransportIntervals
     ) -> None:
-        self._carriers = carriers
+        self._transports = transports
         self._clock = clock
         self._pace = pace
         self._safety_at = float("-inf")
@@ -60,4 +60,6 @@ class PollScope:
         return min(poll_s, safety_s) if at_once else safety_s
 
     def _at_once(self) -> tuple[Priority, ...]:
-        return tuple(each for each in Priority if each not in self._carriers or self._carriers[each].is_away)
+        return tuple(
+            each for each in Priority if each not in self._transports or self._transports[each].is_away
+        )

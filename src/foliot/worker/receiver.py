@@ -27,11 +27,11 @@ WITHOUT_QUEUES_S = 0.5
 class Receiver:
     """A service that receives tickets from one broker. There is one for each broker a worker uses."""
 
-    def __init__(self, worker: Worker, carrier: MonitoredTransport, priorities: Sequence[Priority]) -> None:
-        self.name = f"receiving ({carrier.kind})"
+    def __init__(self, worker: Worker, transport: MonitoredTransport, priorities: Sequence[Priority]) -> None:
+        self.name = f"receiving ({transport.kind})"
         self.wake = Wake()
         self._worker = worker
-        self._carrier = carrier
+        self._transport = transport
         self._priorities = priorities
         worker.on_room(self.wake.set)
 
@@ -45,7 +45,7 @@ class Receiver:
         if not lanes:
             return WITHOUT_QUEUES_S
         try:
-            found = await self._carrier.receive(lanes, most=min(worker.room, MAX_AT_ONCE), wait_s=WAIT_S)
+            found = await self._transport.receive(lanes, most=min(worker.room, MAX_AT_ONCE), wait_s=WAIT_S)
         except BrokerUnreachableError:
             # The broker may count as away now: then the worker must poll the database itself.
             worker.wake.set()
@@ -63,11 +63,11 @@ class Receiver:
             await self._give_back(deliveries)
             raise
         with contextlib.suppress(BrokerUnreachableError):  # they are delivered again, and claim nothing
-            await self._carrier.acknowledge(wanted)
+            await self._transport.acknowledge(wanted)
         await self._give_back(others)
 
     async def _give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
         """Return tickets to the broker. If that fails, another receiver gets them after a timeout."""
         if deliveries:
             with contextlib.suppress(BrokerUnreachableError):
-                await self._carrier.give_back(deliveries)
+                await self._transport.give_back(deliveries)

@@ -29,14 +29,14 @@ async def load_all(
         after = LoadPosition(loaded[-1].run_ts, loaded[-1].schedule_id)
 
 
-async def load_first(scene: Scene, shard: Shard, until: datetime, *, per_lane: int) -> list[Due]:
-    """Load the first due schedules of every lane (host and priority)."""
+async def load_first(scene: Scene, shard: Shard, until: datetime, *, per_range: int) -> list[Due]:
+    """Load the first due schedules of every load_range (host and priority)."""
     hosts: list[UUID] = []
     while page := await scene.store.firing.load_hosts(after=hosts[-1] if hosts else None, limit=2):
         hosts += page
     assert hosts == sorted(set(hosts)), "every host once"
-    lanes = [LoadRange(host_id, priority, EPOCH) for host_id in hosts for priority in Priority]
-    return await scene.store.firing.load_lanes(shard, lanes, until=until, per_lane=per_lane)
+    ranges = [LoadRange(host_id, priority, EPOCH) for host_id in hosts for priority in Priority]
+    return await scene.store.firing.load_ranges(shard, ranges, until=until, per_range=per_range)
 
 
 class LoadingConformance:
@@ -102,7 +102,7 @@ class LoadingConformance:
         for number, expected in enumerate(by_shard):
             some = await scene.store.firing.load_some(Shard(number, 3), list(schedules))
             assert {due.schedule_id for due in some} == expected
-            backlog = await load_first(scene, Shard(number, 3), now, per_lane=100)
+            backlog = await load_first(scene, Shard(number, 3), now, per_range=100)
             assert {due.schedule_id for due in backlog} == expected
 
     async def test_a_backlog_gives_every_host_and_priority_its_first(self, scene: Scene) -> None:
@@ -116,7 +116,7 @@ class LoadingConformance:
                     )
                     oldest[host_id, priority, age] = schedule.schedule_id
         await scene.add("not-due", host_id=hosts[0], age_s=0)
-        loaded = await load_first(scene, WHOLE, await scene.now(), per_lane=2)
+        loaded = await load_first(scene, WHOLE, await scene.now(), per_range=2)
         assert len(loaded) == 12
         assert {due.schedule_id for due in loaded} == {
             schedule_id for (_, _, age), schedule_id in oldest.items() if age in (90, 80)
@@ -126,10 +126,10 @@ class LoadingConformance:
         made = [await scene.add(f"number-{age}", priority="low", age_s=age) for age in (90, 80, 75, 70)]
         dues = await scene.due(*made)
         by_age = sorted(dues, key=lambda due: due.run_ts)
-        lane = LoadRange(made[0].host_id, Priority.LOW, by_age[1].run_ts)
+        load_range = LoadRange(made[0].host_id, Priority.LOW, by_age[1].run_ts)
         now = await scene.now()
-        found = await scene.store.firing.load_lanes(
-            WHOLE, [lane], until=now, per_lane=10, excluding=[by_age[2].schedule_id]
+        found = await scene.store.firing.load_ranges(
+            WHOLE, [load_range], until=now, per_range=10, excluding=[by_age[2].schedule_id]
         )
         assert {due.schedule_id for due in found} == {by_age[1].schedule_id, by_age[3].schedule_id}
         page = await scene.store.firing.load(

@@ -25,21 +25,21 @@ class Wire:
         self.under_way: list[str] = []
         self._on_send = on_send
 
-    async def send(self, parcel: BrokerMessage) -> None:
-        assert parcel.key not in self.under_way
-        self.sent.append(parcel.id)
-        self.under_way.append(parcel.key)
+    async def send(self, message: BrokerMessage) -> None:
+        assert message.key not in self.under_way
+        self.sent.append(message.id)
+        self.under_way.append(message.key)
         try:
-            await (self._on_send(parcel) if self._on_send else asyncio.sleep(0))
+            await (self._on_send(message) if self._on_send else asyncio.sleep(0))
         finally:
-            self.under_way.remove(parcel.key)
+            self.under_way.remove(message.key)
 
 
 def refusing(*ids: str) -> Callable[[BrokerMessage], Awaitable[None]]:
-    async def answer(parcel: BrokerMessage) -> None:
+    async def answer(message: BrokerMessage) -> None:
         await asyncio.sleep(0)
-        if parcel.id in ids:
-            raise BrokerUnreachableError(parcel.id)
+        if message.id in ids:
+            raise BrokerUnreachableError(message.id)
 
     return answer
 
@@ -47,7 +47,7 @@ def refusing(*ids: str) -> Callable[[BrokerMessage], Awaitable[None]]:
 async def test_two_of_one_aggregate_are_never_under_way_at_once_and_many_aggregates_are() -> None:
     most: list[int] = []
 
-    async def answer(_parcel: BrokerMessage) -> None:
+    async def answer(_message: BrokerMessage) -> None:
         most.append(len(wire.under_way))
         await asyncio.sleep(0)
 
@@ -80,10 +80,10 @@ async def test_when_one_fails_the_others_are_not_waited_for_without_end(
     monkeypatch.setattr(ordered_sending, "GRACE_S", 0.01)
     never = asyncio.Event()
 
-    async def answer(parcel: BrokerMessage) -> None:
-        if parcel.id == "2":
+    async def answer(message: BrokerMessage) -> None:
+        if message.id == "2":
             raise BrokerUnreachableError("2")
-        if parcel.id != "0":
+        if message.id != "0":
             await never.wait()
 
     wire = Wire(answer)
@@ -106,7 +106,7 @@ async def test_nothing_to_send_is_nothing() -> None:
 async def test_being_cancelled_ends_what_is_under_way() -> None:
     has_begun, never = asyncio.Event(), asyncio.Event()
 
-    async def answer(_parcel: BrokerMessage) -> None:
+    async def answer(_message: BrokerMessage) -> None:
         has_begun.set()
         await never.wait()
 
@@ -153,12 +153,12 @@ async def test_an_error_is_told_without_the_password() -> None:
 
 
 def test_pieces_are_bounded_by_number_and_by_bytes_and_lose_nothing() -> None:
-    parcels = [
+    messages = [
         BrokerMessage(str(n), "t", "k", {}, b"x" * size) for n, size in enumerate((1, 1, 1, 50, 1, 5, 5, 1))
     ]
-    pieces = list(cut(parcels, 3, 10))
+    pieces = list(cut(messages, 3, 10))
     assert [[len(each.body) for each in piece] for piece in pieces] == [[1, 1, 1], [50], [1, 5], [5, 1]]
-    assert [each for piece in pieces for each in piece] == parcels
+    assert [each for piece in pieces for each in piece] == messages
     assert list(cut([], 3, 10)) == []
 
 

@@ -53,7 +53,7 @@ async def test_a_backlog_is_not_read_while_enough_is_queued(
     monkeypatch.setattr("foliot.scheduler.loader.POLL_PAGE", 5)
     monkeypatch.setattr("foliot.scheduler.loader.MAX_QUEUED", 12)
     monkeypatch.setattr("foliot.scheduler.backlog.MAX_ROWS", 6)
-    monkeypatch.setattr("foliot.scheduler.backlog.MAX_LANES", 2)
+    monkeypatch.setattr("foliot.scheduler.backlog.MAX_RANGES", 2)
     minutely = {"kind": "interval", "minutes": 1}
     ids = {(await add(leader.store, spec(f"n-{n}", minutely))).schedule_id for n in range(60)}
     clock.advance(90)
@@ -76,7 +76,7 @@ async def test_locked_schedules_do_not_keep_the_others_of_their_host_from_being_
 ) -> None:
     monkeypatch.setattr("foliot.scheduler.loader.POLL_PAGE", 2)
     monkeypatch.setattr("foliot.scheduler.backlog.MAX_ROWS", 2)
-    monkeypatch.setattr("foliot.scheduler.backlog.MAX_LANES", 1)
+    monkeypatch.setattr("foliot.scheduler.backlog.MAX_RANGES", 1)
     minutely = {"kind": "interval", "minutes": 1}
     locked = {(await add(leader.store, spec(f"locked-{n}", minutely))).schedule_id for n in range(2)}
     fire = leader.shard.statements.fire

@@ -14,7 +14,7 @@ from foliot.model.policy import Priority
 from foliot.testing.app import Recorder
 from foliot.timing.clock import VirtualClock
 from foliot.transport.intervals import TransportIntervals
-from foliot.transport.monitored_transport import MonitoredTransport, describe_carriers, open_carriers
+from foliot.transport.monitored_transport import MonitoredTransport, describe_transports, open_transports
 from foliot.transport.open_transport import open_transport
 from foliot.transport.transport_protocol import BrokerQueue, ReceivedTicket, Ticket
 
@@ -72,88 +72,90 @@ def broker() -> Fickle:
 
 
 @pytest.fixture
-def carrier(broker: Fickle, clock: VirtualClock, recorder: Recorder) -> MonitoredTransport:
+def transport(broker: Fickle, clock: VirtualClock, recorder: Recorder) -> MonitoredTransport:
     return MonitoredTransport(broker, ADDRESS, clock, Observers([recorder]), PACE)
 
 
-async def fail(carrier: MonitoredTransport) -> None:
+async def fail(transport: MonitoredTransport) -> None:
     with pytest.raises(BrokerUnreachableError):
-        await carrier.publish([Ticket(uuid4(), "default", Priority.HIGH)])
+        await transport.publish([Ticket(uuid4(), "default", Priority.HIGH)])
 
 
 async def test_a_broker_is_away_once_it_has_been_silent_for_longer_than_the_patience(
-    carrier: MonitoredTransport, broker: Fickle, clock: VirtualClock, recorder: Recorder
+    transport: MonitoredTransport, broker: Fickle, clock: VirtualClock, recorder: Recorder
 ) -> None:
     broker.is_there = False
-    await fail(carrier)
+    await fail(transport)
     clock.advance(4.9)
-    await fail(carrier)
-    assert (carrier.is_failing, carrier.is_away, recorder.events) == (True, False, [])
+    await fail(transport)
+    assert (transport.is_failing, transport.is_away, recorder.events) == (True, False, [])
     clock.advance(0.1)
-    await fail(carrier)
-    await fail(carrier)
-    assert carrier.is_away
-    assert carrier.since_ts == clock.now()
+    await fail(transport)
+    await fail(transport)
+    assert transport.is_away
+    assert transport.since_ts == clock.now()
     assert recorder.events == [TransportLost("rabbitmq", "amqp://broker:5672/", "no answer")]
 
 
 async def test_a_single_answer_brings_it_back(
-    carrier: MonitoredTransport, broker: Fickle, clock: VirtualClock, recorder: Recorder
+    transport: MonitoredTransport, broker: Fickle, clock: VirtualClock, recorder: Recorder
 ) -> None:
     broker.is_there = False
-    await fail(carrier)
+    await fail(transport)
     clock.advance(60)
-    await fail(carrier)
+    await fail(transport)
     broker.is_there = True
-    await carrier.receive([], most=1, wait_s=1)
-    assert (carrier.is_failing, carrier.is_away) == (False, False)
+    await transport.receive([], most=1, wait_s=1)
+    assert (transport.is_failing, transport.is_away) == (False, False)
     assert recorder.events[1:] == [TransportRecovered("rabbitmq", "amqp://broker:5672/", 60.0)]
 
 
 async def test_every_call_of_redis_that_fails_is_told_to_those_who_count(
     broker: Fickle, clock: VirtualClock, recorder: Recorder
 ) -> None:
-    carrier = MonitoredTransport(broker, "redis://:secret@broker:6379/0", clock, Observers([recorder]), PACE)
+    transport = MonitoredTransport(
+        broker, "redis://:secret@broker:6379/0", clock, Observers([recorder]), PACE
+    )
     broker.is_there = False
     for _ in range(2):
-        await fail(carrier)
-    for call in (carrier.receive([], most=1, wait_s=1), carrier.acknowledge([]), carrier.give_back([])):
+        await fail(transport)
+    for call in (transport.receive([], most=1, wait_s=1), transport.acknowledge([]), transport.give_back([])):
         with pytest.raises(BrokerUnreachableError):
             await call
     assert recorder.events == [RedisFailed("transport", "no answer")] * 5
 
 
 async def test_a_stumble_is_told_to_nobody(
-    carrier: MonitoredTransport, broker: Fickle, clock: VirtualClock, recorder: Recorder
+    transport: MonitoredTransport, broker: Fickle, clock: VirtualClock, recorder: Recorder
 ) -> None:
     for _ in range(3):
         broker.is_there = False
-        await fail(carrier)
+        await fail(transport)
         clock.advance(4)
         broker.is_there = True
-        await carrier.publish([])
+        await transport.publish([])
         clock.advance(4)
     assert recorder.events == []
 
 
-async def test_what_is_shown_of_it_holds_no_password(carrier: MonitoredTransport, broker: Fickle) -> None:
-    assert describe_carriers({Priority.HIGH: carrier}) == {
+async def test_what_is_shown_of_it_holds_no_password(transport: MonitoredTransport, broker: Fickle) -> None:
+    assert describe_transports({Priority.HIGH: transport}) == {
         "high": {"kind": "rabbitmq", "address": "amqp://broker:5672/", "state": "up", "since_ts": None},
         "medium": {"kind": "database", "address": None, "state": "up", "since_ts": None},
         "low": {"kind": "database", "address": None, "state": "up", "since_ts": None},
     }
     broker.is_there = False
-    assert describe_carriers({}) is None
+    assert describe_transports({}) is None
 
 
 async def test_priorities_with_the_same_address_share_one(clock: VirtualClock) -> None:
     setting = "high=redis://one:1/0;medium=redis://one:1/0;low=redis://two:1/0"
-    carriers = open_carriers(setting, clock, Observers(), PACE)
-    assert carriers[Priority.HIGH] is carriers[Priority.MEDIUM]
-    assert carriers[Priority.LOW] is not carriers[Priority.HIGH]
-    for each in carriers.values():
+    transports = open_transports(setting, clock, Observers(), PACE)
+    assert transports[Priority.HIGH] is transports[Priority.MEDIUM]
+    assert transports[Priority.LOW] is not transports[Priority.HIGH]
+    for each in transports.values():
         await each.close()
-    assert open_carriers("database", clock, Observers(), PACE) == {}
+    assert open_transports("database", clock, Observers(), PACE) == {}
 
 
 def test_a_library_that_is_missing_is_named_with_its_extra(

@@ -18,9 +18,9 @@ class Broker:
     is_away: bool = False
 
 
-def reach_of(carriers: dict[Priority, Any]) -> tuple[PollScope, VirtualClock]:
+def reach_of(transports: dict[Priority, Any]) -> tuple[PollScope, VirtualClock]:
     clock = VirtualClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
-    return PollScope(carriers, ClusterClock(clock), PACE), clock
+    return PollScope(transports, ClusterClock(clock), PACE), clock
 
 
 def test_of_a_brokers_priorities_only_what_was_left_lying_and_only_now_and_then() -> None:

@@ -67,7 +67,7 @@ class LoadPosition:
 
 
 class LoadRange(NamedTuple):
-    """A lane to load: the schedules of one host and priority, from an instant on."""
+    """A range to load: the schedules of one host and priority, from an instant on."""
 
     host_id: UUID
     priority: Priority

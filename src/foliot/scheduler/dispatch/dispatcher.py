@@ -62,7 +62,7 @@ class Dispatcher:
         self._clock = clock
         self._observer = observer
         self._every_s = every_s
-        self._pace = next(iter(outgoing.values())).carrier.pace
+        self._pace = next(iter(outgoing.values())).transport.pace
         self.begin()
 
     def begin(self) -> None:
@@ -128,7 +128,7 @@ class Dispatcher:
 
     async def _publish_again(self) -> None:
         now, monotonic = self._clock.now(), self._clock.monotonic()
-        there = [priority for priority, way in self._outgoing.items() if not way.carrier.is_away]
+        there = [priority for priority, way in self._outgoing.items() if not way.transport.is_away]
         left: list[ClaimableExecution] = []
         after: ClaimableExecution | None = None
         for _ in range(MAX_PAGES if there else 0):
@@ -152,7 +152,7 @@ class Dispatcher:
         for way in dict.fromkeys(self._outgoing.values()):
             count = sum(1 for each in left[:MAX_AGAIN] if self._outgoing[each.priority] is way)
             if count:
-                self._observer.notify(TicketsRepublished(way.carrier.kind, count))
+                self._observer.notify(TicketsRepublished(way.transport.kind, count))
 
     def _publish(self, waiting: Sequence[ClaimableExecution], now: float) -> None:
         for each in waiting:

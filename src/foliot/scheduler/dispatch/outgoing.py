@@ -22,27 +22,27 @@ class Outgoing:
     then poll the database. When it is back, executions still waiting are published again by their age.
     """
 
-    def __init__(self, carrier: MonitoredTransport) -> None:
-        self.name = f"publishing ({carrier.kind})"
+    def __init__(self, transport: MonitoredTransport) -> None:
+        self.name = f"publishing ({transport.kind})"
         self.wake = Wake()
-        self.carrier = carrier
+        self.transport = transport
         self._tickets: deque[Ticket] = deque()
 
     def put(self, tickets: Iterable[Ticket]) -> None:
-        if self.carrier.is_away:
+        if self.transport.is_away:
             return
         self._tickets.extend(islice(tickets, MAX_KEPT - len(self._tickets)))
         self.wake.set()
 
     async def step(self) -> float | None:
-        if self.carrier.is_away:
+        if self.transport.is_away:
             self._tickets.clear()
-        if not self._tickets and not self.carrier.is_failing:
+        if not self._tickets and not self.transport.is_failing:
             return None
         # After a failure an empty batch is published too, to find out whether the broker is back.
         batch = list(islice(self._tickets, BATCH))
         try:
-            await self.carrier.publish(batch)
+            await self.transport.publish(batch)
         except BrokerUnreachableError:
             return AGAIN_S
         for _ in batch:
