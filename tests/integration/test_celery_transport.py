@@ -19,7 +19,7 @@ from foliot.model.policy import Priority
 from foliot.planning.change import Author
 from foliot.transport.celery import CeleryTransport
 from foliot.transport.intervals import TransportIntervals
-from foliot.transport.transport_protocol import Ticket
+from foliot.transport.transport_protocol import ExecutionMessage
 from tests.brokers import Broker
 from tests.cluster.celery_apps import over, without_broker
 from tests.cluster.celery_worker import CeleryWorker
@@ -67,7 +67,9 @@ class Shop:
         return [(int(attempt), int(pid)) for each, attempt, pid in lines if UUID(each) == execution_id]
 
     async def publish(self, *execution_ids: UUID, queue: str = "default") -> None:
-        await self.transport.publish([Ticket(each, queue, Priority.MEDIUM) for each in execution_ids])
+        await self.transport.publish(
+            [ExecutionMessage(each, queue, Priority.MEDIUM) for each in execution_ids]
+        )
 
     async def begun(self, execution_id: UUID) -> None:
         await until(lambda: bool(self.lines(execution_id)))
@@ -254,7 +256,7 @@ async def test_a_queue_goes_where_the_application_says(shop: Shop, store: SqlSto
 
 
 async def test_a_queue_is_served_from_its_first_execution_on(shop: Shop, store: SqlStore) -> None:
-    """Nobody sends the ticket again here, and the worker has just read which queues there are."""
+    """Nobody sends the message again here, and the worker has just read which queues there are."""
     before = [await execution_of(store, "greet") for _ in range(4)]
     await shop.publish(*before)
     for each in before:
@@ -283,9 +285,9 @@ async def test_every_execution_is_settled_once_though_the_celery_worker_is_kille
 
 async def test_a_broker_that_is_away_is_told(shop: Shop) -> None:
     transport = CeleryTransport(CeleryApp(without_broker))
-    for tickets in ([Ticket(new_id(), "default", Priority.HIGH)], []):
+    for messages in ([ExecutionMessage(new_id(), "default", Priority.HIGH)], []):
         with pytest.raises(BrokerUnreachableError):
-            await transport.publish(tickets)
+            await transport.publish(messages)
     await shop.transport.publish([])
 
 

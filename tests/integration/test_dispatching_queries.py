@@ -1,4 +1,4 @@
-"""What tickets cost the database: ranges of an index and lookups by id, whatever the tables hold."""
+"""What messages cost the database: ranges of an index and lookups by id, whatever the tables hold."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

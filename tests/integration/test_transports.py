@@ -24,7 +24,7 @@ from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
 from foliot.testing.app import Recorder
 from foliot.transport.intervals import TransportIntervals
-from foliot.transport.transport_protocol import Ticket
+from foliot.transport.transport_protocol import ExecutionMessage
 from tests.brokers import Broker, GivenKafka, MockKafka
 from tests.conformance.transports import wait_until_kept
 from tests.conftest import OpenStore
@@ -81,7 +81,7 @@ class Looks:
 
     def __init__(self, instance: Instance, patch: pytest.MonkeyPatch) -> None:
         work = instance.store.work
-        self.by_ticket: set[UUID] = set()
+        self.by_message: set[UUID] = set()
         self.by_itself: set[UUID] = set()
         claim, claim_some = work.claim, work.claim_some
 
@@ -92,7 +92,7 @@ class Looks:
 
         async def watched_some(*arguments: Any, **named: Any) -> list[Claim]:
             found = await claim_some(*arguments, **named)
-            self.by_ticket.update(each.execution_id for each in found)
+            self.by_message.update(each.execution_id for each in found)
             return found
 
         patch.setattr(work, "claim", watched)
@@ -136,7 +136,7 @@ async def test_executions_travel_over_the_broker(
 
         await until(have_fired)
         await succeed(store, wanted)
-    assert looks.by_ticket == wanted
+    assert looks.by_message == wanted
     assert looks.by_itself == set()
 
 
@@ -173,7 +173,7 @@ async def test_only_the_priorities_that_are_told_to_travel_over_the_broker(
         ran = {each.spec.priority: await trigger(store, each) for each in schedules}
         await succeed(store, set(ran.values()))
         record = instance.record()
-    assert looks.by_ticket == {ran[Priority.HIGH]}
+    assert looks.by_message == {ran[Priority.HIGH]}
     assert looks.by_itself == {ran[Priority.MEDIUM], ran[Priority.LOW]}
     assert record.transports is not None
     kinds = {name: each["kind"] for name, each in record.transports.items()}
@@ -188,7 +188,7 @@ async def test_a_paused_queue_is_not_served_over_the_broker(
     await store.work.pause_queue(schedule.host_id, "still", Author(), is_paused=True)
     async with engine(postgres_url, redis_broker.url, pace) as (instance, _recorder):
         held, free = await trigger(store, schedule), await on_any_priority(store, "free", NEVER)
-        await instance.transports[Priority.HIGH].publish([Ticket(held, "still", Priority.HIGH)])
+        await instance.transports[Priority.HIGH].publish([ExecutionMessage(held, "still", Priority.HIGH)])
         await succeed(store, {await trigger(store, each) for each in free})
         assert (await store.executions.get(held)).status is Status.PENDING
         await store.work.pause_queue(schedule.host_id, "still", Author(), is_paused=False)
@@ -216,8 +216,8 @@ async def test_a_worker_runs_no_more_than_it_has_room_for_however_work_comes_to_
     async with engine(
         postgres_url, transport, TransportIntervals(), tasks=registry(busy), worker_concurrency=3
     ) as (instance, _):
-        lanes = [Ticket(each, "default", Priority.HIGH) for each in wanted]
-        await instance.transports[Priority.HIGH].publish(lanes)
+        messages = [ExecutionMessage(each, "default", Priority.HIGH) for each in wanted]
+        await instance.transports[Priority.HIGH].publish(messages)
         await succeed(store, wanted)
     assert most == 3
 
@@ -225,7 +225,7 @@ async def test_a_worker_runs_no_more_than_it_has_room_for_however_work_comes_to_
 async def test_a_held_execution_travels_when_it_is_released(
     store: SqlStore, postgres_url: str, redis_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that was fired while another ran: its ticket would be worth nothing before."""
+    """One that was fired while another ran: its message would be worth nothing before."""
     go = asyncio.Event()
 
     async def wait() -> None:
@@ -264,18 +264,18 @@ async def test_a_ticket_that_was_lost_is_published_again(
         transport = instance.transports[Priority.HIGH].transport
         publish, lost = transport.publish, asyncio.Event()
 
-        async def lose(tickets: Any) -> None:
-            if tickets and not lost.is_set():
+        async def lose(messages: Any) -> None:
+            if messages and not lost.is_set():
                 lost.set()
                 return
-            await publish(tickets)
+            await publish(messages)
 
         monkeypatch.setattr(transport, "publish", lose)
         execution_id = await trigger(store, schedule)
         await succeed(store, {execution_id})
         assert lost.is_set()
         assert [each.count for each in seen(recorder, TicketsRepublished)] == [1]
-    assert looks.by_ticket == {execution_id}
+    assert looks.by_message == {execution_id}
 
 
 async def test_what_nobody_publishes_is_claimed_by_its_age(
@@ -294,8 +294,8 @@ async def test_a_ticket_that_comes_twice_runs_once(
     [schedule, *_] = await on_any_priority(store, "twice", NEVER)
     async with engine(postgres_url, broker.url, PATIENT) as (instance, _):
         execution_id = await trigger(store, schedule)
-        ticket = Ticket(execution_id, schedule.spec.queue, schedule.spec.priority)
-        await instance.transports[Priority.HIGH].publish([ticket] * 5)
+        message = ExecutionMessage(execution_id, schedule.spec.queue, schedule.spec.priority)
+        await instance.transports[Priority.HIGH].publish([message] * 5)
         await succeed(store, {execution_id})
         # Whatever was published before it has been seen to when this one has run.
         await succeed(store, {await trigger(store, schedule)})
@@ -334,7 +334,7 @@ async def test_without_a_broker_workers_look_for_themselves_until_it_is_back(
         async def is_used_again() -> bool:
             afterwards = {await trigger(store, schedule) for schedule in schedules}
             await succeed(store, afterwards)
-            return afterwards <= looks.by_ticket
+            return afterwards <= looks.by_message
 
         # A broker that has just started may stumble a few times before all of it is there.
         await until(is_used_again, within_s=60)

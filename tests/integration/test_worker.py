@@ -362,7 +362,7 @@ async def test_the_room_that_a_look_is_for_is_taken_before_its_claim_begins(sqli
     found: list[int] = []
 
     async def look_for_room() -> None:
-        """As one that has received tickets does, whose turn comes while the claim is still to begin."""
+        """As one that has received messages does, whose turn comes while the claim is still to begin."""
         found.append(worker.room)
 
     await asyncio.gather(worker.step(), look_for_room())

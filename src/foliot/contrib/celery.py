@@ -4,17 +4,17 @@
 
     register(celery_app, foliot_app)
 
-adds one task, `foliot.execute`, to the Celery application. The leader sends tickets: calls of this task with
+adds one task, `foliot.execute`, to the Celery application. The leader sends messages: calls of this task with
 the id of an execution. The task claims the execution, runs its target with the task functions of the Foliot
 application, and settles it. Timeouts, retries, cancels and history work as with Foliot's own workers. Queues,
 pools and autoscaling work as with Celery's own tasks.
 
-Each Celery process that runs tasks has one engine (`celery_engine.py`). It is created with the first ticket,
+Each Celery process that runs tasks has one engine (`celery_engine.py`). It is created with the first message,
 after the fork, because connections and threads do not survive a fork.
 
 After a crash, the execution's lease expires. The leader's janitor rescues the execution, and the leader sends
-another ticket. A lost ticket is sent again. A duplicate finds nothing to claim. So tickets are acknowledged
-on arrival, whatever the application configures for its own tasks.
+another message. A lost message is sent again. A duplicate finds nothing to claim. So messages are
+acknowledged on arrival, whatever the application configures for its own tasks.
 """
 
 import logging
@@ -46,10 +46,10 @@ def register(
 ) -> Any:
     """Add the task `foliot.execute` to a Celery application and return it.
 
-    `settings`: Foliot's settings. None: read from the environment with the first ticket.
+    `settings`: Foliot's settings. None: read from the environment with the first message.
 
     `isolates`: run plain functions in processes of their own. If False, they run in the Celery process that
-    got the ticket. A timeout or cancel then ends this process in a prefork pool. In other pools the function
+    got the message. A timeout or cancel then ends this process in a prefork pool. In other pools the function
     runs to its end, although nobody waits for it.
     """
     try:

@@ -217,7 +217,7 @@ def make_receivers(worker: Worker, transports: Mapping[Priority, MonitoredTransp
     return tuple(
         Receiver(worker, transport, [each for each in Priority if transports.get(each) is transport])
         for transport in dict.fromkeys(transports.values())
-        # Celery's own workers receive the tickets that Celery transports.
+        # Celery's own workers receive the messages that Celery transports.
         if transport.kind is not BrokerKind.CELERY
     )
 
@@ -225,7 +225,7 @@ def make_receivers(worker: Worker, transports: Mapping[Priority, MonitoredTransp
 def open_plan_transports(
     plan: InstanceSpec, clock: ClusterClock, observer: Observer, celery: CeleryApp | None
 ) -> Mapping[Priority, MonitoredTransport]:
-    """Open the brokers that carry tickets; empty for instances that neither publish nor receive them."""
+    """Open the brokers that carry messages; empty for instances that neither publish nor receive them."""
     if not plan.roles & ENGINE:
         return {}
     return open_transports(plan.settings.transport, clock, observer, plan.transport_pace, celery)

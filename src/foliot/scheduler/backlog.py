@@ -25,7 +25,7 @@ from foliot.scheduler.leader_term import LeaderState
 MAX_ROWS = 1_000
 """Rows per portion: converting and queueing them takes 20 to 30 ms."""
 MAX_RANGES = 500
-"""Lanes per portion: each costs the database one lookup, also when there is nothing in it."""
+"""Ranges per portion: each costs the database one lookup, also when there is nothing in it."""
 MAX_EXCLUDED = 5_000
 """Ids per statement. More are undecided only while far more is queued than one portion."""
 

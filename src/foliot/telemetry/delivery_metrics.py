@@ -47,7 +47,7 @@ class DeliveryMetrics:
         )
         self._losses = self._make.counter("transport_losses", "Times that a broker stopped answering")
         self._republished = self._make.counter(
-            "transport_republished", "Tickets published again because nobody had taken them"
+            "transport_republished", "Messages published again because nobody had claimed their executions"
         )
         self._observer.on(TransportLost, self._transport_lost)
         self._observer.on(TransportRecovered, lambda recovered: self._is_away.labels(recovered.kind).set(0))

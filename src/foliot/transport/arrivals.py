@@ -1,33 +1,33 @@
-"""Buffer for tickets that a broker has pushed, until they are received."""
+"""Buffer for messages that a broker has pushed, until they are received."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 from foliot.transport.broker_names import by_urgency
-from foliot.transport.transport_protocol import ReceivedTicket
+from foliot.transport.transport_protocol import ExecutionDelivery
 
 LEFT_LYING_S = 0.3
 
 
 class Arrivals:
-    """Holds pushed tickets for the next receive. If there is none for a while, calls `rest` to return them.
+    """Holds pushed messages for the next receive. If there is none for a while, calls `rest` to return them.
 
-    A worker without free slots does not receive. Tickets that were pushed to it must not wait until it does.
+    A worker without free slots does not receive. Messages that were pushed to it must not wait until it does.
     """
 
     def __init__(self, rest: Callable[[], Awaitable[None]]) -> None:
         self._rest = rest
-        self._held: list[ReceivedTicket] = []
+        self._held: list[ExecutionDelivery] = []
         self._came = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._resting: asyncio.Task[None] | None = None
 
-    def put(self, delivery: ReceivedTicket) -> None:
+    def put(self, delivery: ExecutionDelivery) -> None:
         self._held.append(delivery)
         self._came.set()
 
     async def open(self) -> None:
-        """Begin a receive: tickets are not returned meanwhile."""
+        """Begin a receive: messages are not returned meanwhile."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -35,11 +35,11 @@ class Arrivals:
             await asyncio.wait({self._resting})
 
     def leave(self) -> None:
-        """End a receive: tickets are returned if the next one does not begin soon."""
+        """End a receive: messages are returned if the next one does not begin soon."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LEFT_LYING_S, self._begin_rest)
 
-    def take(self, most: int) -> list[ReceivedTicket]:
+    def take(self, most: int) -> list[ExecutionDelivery]:
         held = by_urgency(self._held)
         self._held = held[most:]
         if not self._held:
@@ -51,7 +51,7 @@ class Arrivals:
         return len(self._held)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until a ticket has arrived, at most this many seconds."""
+        """Wait until a message has arrived, at most this many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await self._came.wait()
@@ -59,7 +59,7 @@ class Arrivals:
             pass
 
     async def close(self) -> None:
-        """Drop all held tickets: the connection is gone, so the broker delivers them again."""
+        """Drop all held messages: the connection is gone, so the broker delivers them again."""
         self._held = []
         self._came.clear()
         if self._timer is not None:

@@ -16,4 +16,4 @@ class TransportIntervals:
     safety_s: float = 5.0
     """Interval at which workers poll the database for executions that nobody has claimed."""
     abandoned_s: float = 30.0
-    """A ticket that a receiver has not acknowledged for this long goes to another."""
+    """A message that a receiver has not acknowledged for this long goes to another."""

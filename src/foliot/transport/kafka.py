@@ -1,9 +1,10 @@
-"""Tickets over Kafka: one topic per lane, and one consumer group for all workers.
+"""Transport over Kafka: one topic per queue, and one consumer group for all workers.
 
-A ticket is confirmed when all in-sync replicas have it (`acks=all`). Offsets are committed explicitly, up to
-the first ticket that is not acknowledged. So a receiver that disappears loses no ticket. Tickets that it had
-acknowledged after that offset are delivered again, and claim nothing. A partition belongs to one worker at a
-time. A worker that is busy for long loses its partitions, and the leader publishes again what waits in them.
+A message is confirmed when all in-sync replicas have it (`acks=all`). Offsets are committed explicitly, up to
+the first message that is not acknowledged. So a receiver that disappears loses no message. Messages that it
+had acknowledged after that offset are delivered again, and claim nothing. A partition belongs to one worker
+at a time. A worker that is busy for long loses its partitions, and the leader publishes again what waits in
+them.
 """
 
 import asyncio
@@ -24,10 +25,10 @@ from foliot.model.errors import BrokerUnreachableError
 from foliot.timing.clock import Clock
 from foliot.transport.broker_names import GROUP, by_urgency, in_order, place_of, read, written
 from foliot.transport.kafka_progress import OffsetTracker
-from foliot.transport.transport_protocol import SETTING, BrokerQueue, ReceivedTicket, Ticket
+from foliot.transport.transport_protocol import SETTING, BrokerQueue, ExecutionDelivery, ExecutionMessage
 
 PARTITIONS = 12
-"""Partitions of a topic that is created here: this many workers can share a lane."""
+"""Partitions of a topic that is created here: this many workers can share a queue."""
 MAX_REPLICAS = 3
 PROBE_EVERY_S = 2.0
 SESSION_S = 6.0
@@ -57,54 +58,54 @@ class KafkaTransport:
         self._clock = clock
         self._producer: AIOKafkaProducer | None = None
         self._consumer: AIOKafkaConsumer | None = None
-        self._lanes: dict[str, BrokerQueue] = {}
-        """Lanes by subscribed topic."""
+        self._queues: dict[str, BrokerQueue] = {}
+        """Queues by subscribed topic."""
         self._made: set[str] = set()
         self._progress: dict[TopicPartition, OffsetTracker] = {}
         self._probed_at = float("-inf")
         self._turn = asyncio.Lock()
 
-    async def publish(self, tickets: Sequence[Ticket]) -> None:
+    async def publish(self, messages: Sequence[ExecutionMessage]) -> None:
         try:
             async with self._reaching():
-                await self._publish(tickets)
+                await self._publish(messages)
         except BrokerUnreachableError:
             # Make the next receive probe the broker at once.
             self._probed_at = float("-inf")
             raise
 
-    async def _publish(self, tickets: Sequence[Ticket]) -> None:
+    async def _publish(self, messages: Sequence[ExecutionMessage]) -> None:
         producer = await self._producing()
-        if not tickets:
+        if not messages:
             await producer.client.fetch_all_metadata()
             return
-        await self._make_topics({place_of(ticket.lane) for ticket in tickets})
+        await self._make_topics({place_of(message.broker_queue) for message in messages})
         sent = [
             await producer.send(
-                place_of(each.lane),
+                place_of(each.broker_queue),
                 written(each),
                 headers=[("traceparent", each.traceparent.encode())],
             )
-            for each in tickets
+            for each in messages
         ]
         await all_of(sent)
 
     async def receive(
-        self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
-    ) -> list[ReceivedTicket]:
+        self, broker_queues: Sequence[BrokerQueue], *, most: int, wait_s: float
+    ) -> list[ExecutionDelivery]:
         async with self._reaching(within_s=CALL_S + wait_s):
-            consumer = await self._consuming(lanes)
-            found = await self._fetch(consumer, lanes, most)
+            consumer = await self._consuming(broker_queues)
+            found = await self._fetch(consumer, broker_queues, most)
             if not found:
                 first = await consumer.getmany(timeout_ms=int(wait_s * 1000), max_records=1)
                 found = self._deliveries(first)
                 if found and len(found) < most:
-                    found += await self._fetch(consumer, lanes, most - len(found))
+                    found += await self._fetch(consumer, broker_queues, most - len(found))
             if not found:
                 await self._probe(consumer)
         return by_urgency(found)
 
-    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ExecutionDelivery]) -> None:
         if self._consumer is None:
             return
         for each in deliveries:
@@ -114,16 +115,16 @@ class KafkaTransport:
         if not moved:
             return
         async with self._reaching():
-            # A reassigned partition is committed by its new owner, which receives these tickets again.
+            # A reassigned partition is committed by its new owner, which receives these messages again.
             with contextlib.suppress(CommitFailedError, IllegalStateError):
                 await self._consumer.commit(moved)
             for where in moved:
                 if where in self._progress:
                     self._progress[where].committed(moved[where])
 
-    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
-        """Append the tickets to the topic again and acknowledge the old ones: Kafka has no requeue."""
-        await self.publish([each.ticket for each in deliveries])
+    async def give_back(self, deliveries: Sequence[ExecutionDelivery]) -> None:
+        """Append the messages to the topic again and acknowledge the old ones: Kafka has no requeue."""
+        await self.publish([each.message for each in deliveries])
         await self.acknowledge(deliveries)
 
     async def close(self) -> None:
@@ -152,8 +153,8 @@ class KafkaTransport:
                 self._producer = producer
             return self._producer
 
-    async def _consuming(self, lanes: Sequence[BrokerQueue]) -> AIOKafkaConsumer:
-        topics = {place_of(lane): lane for lane in lanes}
+    async def _consuming(self, broker_queues: Sequence[BrokerQueue]) -> AIOKafkaConsumer:
+        topics = {place_of(broker_queue): broker_queue for broker_queue in broker_queues}
         await self._make_topics(set(topics))
         async with self._turn:
             if self._consumer is None:
@@ -168,9 +169,9 @@ class KafkaTransport:
                     metadata_max_age_ms=60_000,
                 )
                 await _started(consumer)
-                self._consumer, self._lanes = consumer, {}
-            if topics.keys() != self._lanes.keys():
-                self._lanes = topics
+                self._consumer, self._queues = consumer, {}
+            if topics.keys() != self._queues.keys():
+                self._queues = topics
                 self._consumer.subscribe(sorted(topics), listener=_Forgetting(self._progress))
             return self._consumer
 
@@ -202,29 +203,29 @@ class KafkaTransport:
     # --- receiving --------------------------------------------------------------------------------
 
     async def _fetch(
-        self, consumer: AIOKafkaConsumer, lanes: Sequence[BrokerQueue], most: int
-    ) -> list[ReceivedTicket]:
-        """Return tickets that are already fetched, the most urgent lanes first."""
+        self, consumer: AIOKafkaConsumer, broker_queues: Sequence[BrokerQueue], most: int
+    ) -> list[ExecutionDelivery]:
+        """Return messages that are already fetched, the most urgent queues first."""
         assigned = consumer.assignment()
-        found: list[ReceivedTicket] = []
-        for lane in in_order(lanes):
-            mine = [each for each in assigned if each.topic == place_of(lane)]
+        found: list[ExecutionDelivery] = []
+        for broker_queue in in_order(broker_queues):
+            mine = [each for each in assigned if each.topic == place_of(broker_queue)]
             if mine and len(found) < most:
                 got = await consumer.getmany(*mine, timeout_ms=0, max_records=most - len(found))
                 found += self._deliveries(got)
         return found
 
-    def _deliveries(self, records: Mapping[TopicPartition, Sequence[Any]]) -> list[ReceivedTicket]:
+    def _deliveries(self, records: Mapping[TopicPartition, Sequence[Any]]) -> list[ExecutionDelivery]:
         found = []
         for where, batch in records.items():
             progress = self._progress.setdefault(where, OffsetTracker())
             for record in batch:
                 progress.given(record.offset)
-                ticket = read(self._lanes[where.topic], record.value or b"")
-                if ticket is None:
+                message = read(self._queues[where.topic], record.value or b"")
+                if message is None:
                     progress.done(record.offset)
                 else:
-                    found.append(ReceivedTicket(ticket, (progress, record.offset)))
+                    found.append(ExecutionDelivery(message, (progress, record.offset)))
         return found
 
 

@@ -14,7 +14,7 @@ from foliot.model.policy import Priority
 from foliot.timing.clock import Clock
 from foliot.transport.intervals import TransportIntervals
 from foliot.transport.open_transport import open_transport
-from foliot.transport.transport_protocol import BrokerQueue, ReceivedTicket, Ticket, Transport
+from foliot.transport.transport_protocol import BrokerQueue, ExecutionDelivery, ExecutionMessage, Transport
 
 
 class MonitoredTransport:
@@ -42,32 +42,32 @@ class MonitoredTransport:
         """Whether the last publish or receive failed."""
         return self._silent_since is not None
 
-    async def publish(self, tickets: Sequence[Ticket]) -> None:
+    async def publish(self, messages: Sequence[ExecutionMessage]) -> None:
         try:
             with self._counting():
-                await self.transport.publish(tickets)
+                await self.transport.publish(messages)
         except BrokerUnreachableError as error:
             self._failed(error)
             raise
         self._answered()
 
     async def receive(
-        self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
-    ) -> list[ReceivedTicket]:
+        self, broker_queues: Sequence[BrokerQueue], *, most: int, wait_s: float
+    ) -> list[ExecutionDelivery]:
         try:
             with self._counting():
-                found = await self.transport.receive(lanes, most=most, wait_s=wait_s)
+                found = await self.transport.receive(broker_queues, most=most, wait_s=wait_s)
         except BrokerUnreachableError as error:
             self._failed(error)
             raise
         self._answered()
         return found
 
-    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ExecutionDelivery]) -> None:
         with self._counting():
             await self.transport.acknowledge(deliveries)
 
-    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
+    async def give_back(self, deliveries: Sequence[ExecutionDelivery]) -> None:
         with self._counting():
             await self.transport.give_back(deliveries)
 

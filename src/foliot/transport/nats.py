@@ -1,8 +1,8 @@
-"""Tickets over NATS JetStream: one stream with `workqueue` retention, a subject and a pull consumer per lane.
+"""Transport over NATS JetStream: a stream with `workqueue` retention; a subject and pull consumer per queue.
 
-A ticket is confirmed when the stream has it on disk. Workers pull as many tickets as they have free slots,
-and share one consumer per lane. A ticket that is not acknowledged in time goes to another worker. An
-acknowledged ticket leaves the stream. After a broken connection the next call reconnects.
+A message is confirmed when the stream has it on disk. Workers pull as many messages as they have free slots,
+and share one consumer per queue. A message that is not acknowledged in time goes to another worker. An
+acknowledged message leaves the stream. After a broken connection the next call reconnects.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from foliot.model.broker import name_at_broker
 from foliot.timing.clock import Clock
 from foliot.transport.arrivals import Arrivals
 from foliot.transport.broker_names import by_urgency, in_order, read, written
-from foliot.transport.transport_protocol import BrokerQueue, ReceivedTicket, Ticket
+from foliot.transport.transport_protocol import BrokerQueue, ExecutionDelivery, ExecutionMessage
 
 STREAM = "FOLIOT_TICKETS"
 SUBJECTS = "foliot.tickets"
@@ -31,7 +31,7 @@ SILENCE_S = 0.01
 """Seconds without a message after which a fetch ends: the server does not always report the end."""
 FIRST_WORD_S = 1.0
 MAX_PENDING = 100_000
-"""Maximum unacknowledged tickets of one lane."""
+"""Maximum unacknowledged messages of one queue."""
 
 
 class NatsTransport:
@@ -48,11 +48,11 @@ class NatsTransport:
         self._inbox = ""
         self._consumers: set[BrokerQueue] = set()
         self._pulls: dict[str, BrokerQueue] = {}
-        """Open pull requests: lanes by reply subject."""
+        """Open pull requests: queues by reply subject."""
         self._waiting: dict[BrokerQueue, float] = {}
-        """By lane: until when the server holds our request for the next ticket."""
-        self._lanes: dict[str, BrokerQueue] = {}
-        """Lanes by subject."""
+        """By queue: until when the server holds our request for the next message."""
+        self._queues: dict[str, BrokerQueue] = {}
+        """Queues by subject."""
         self._spoke = asyncio.Event()
         """Set when the server has sent a message."""
         self._number = 0
@@ -60,25 +60,25 @@ class NatsTransport:
         self._turn = asyncio.Lock()
         self._calls: set[asyncio.Timeout] = set()
 
-    async def publish(self, tickets: Sequence[Ticket]) -> None:
+    async def publish(self, messages: Sequence[ExecutionMessage]) -> None:
         async with self._reaching():
             client, stream = await self._connected()
             await all_of(
                 stream.publish(
-                    _subject(each.lane),
+                    _subject(each.broker_queue),
                     written(each),
                     timeout=CALL_S,
                     headers={"traceparent": each.traceparent},
                 )
-                for each in tickets
+                for each in messages
             )
-            if not tickets:
+            if not messages:
                 await client.flush(timeout=int(CALL_S))
 
     async def receive(
-        self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
-    ) -> list[ReceivedTicket]:
-        ordered = in_order(lanes)
+        self, broker_queues: Sequence[BrokerQueue], *, most: int, wait_s: float
+    ) -> list[ExecutionDelivery]:
+        ordered = in_order(broker_queues)
         await self._arrivals.open()
         try:
             async with self._reaching(within_s=CALL_S + wait_s):
@@ -89,7 +89,7 @@ class NatsTransport:
                     await self._ask_for_next(ordered, wait_s)
                     await self._arrivals.wait(wait_s)
                     if self._arrivals.count:
-                        # More tickets often follow the first.
+                        # More messages often follow the first.
                         await self._fetch(ordered, most)
                     found = self._arrivals.take(most)
                 if not found:
@@ -99,14 +99,14 @@ class NatsTransport:
             self._arrivals.leave()
         return by_urgency(found)
 
-    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ExecutionDelivery]) -> None:
         async with self._reaching():
             client, _ = await self._connected()
             for each in deliveries:
                 await _message_of(each).ack()
             await client.flush(timeout=int(CALL_S))
 
-    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
+    async def give_back(self, deliveries: Sequence[ExecutionDelivery]) -> None:
         async with self._reaching():
             client, _ = await self._connected()
             for each in deliveries:
@@ -177,32 +177,32 @@ class NatsTransport:
             # The stream exists with another configuration, for example replicated.
             await stream.stream_info(STREAM)
 
-    async def _make_consumers(self, lanes: Sequence[BrokerQueue]) -> None:
+    async def _make_consumers(self, broker_queues: Sequence[BrokerQueue]) -> None:
         _, stream = await self._connected()
-        for lane in lanes:
-            if lane not in self._consumers:
+        for broker_queue in broker_queues:
+            if broker_queue not in self._consumers:
                 config = ConsumerConfig(
-                    durable_name=_consumer(lane),
-                    filter_subject=_subject(lane),
+                    durable_name=_consumer(broker_queue),
+                    filter_subject=_subject(broker_queue),
                     ack_policy=AckPolicy.EXPLICIT,
                     ack_wait=self._abandoned_s,
                     max_ack_pending=MAX_PENDING,
                 )
                 await stream.add_consumer(STREAM, config)
-                self._lanes[_subject(lane)] = lane
-                self._consumers.add(lane)
+                self._queues[_subject(broker_queue)] = broker_queue
+                self._consumers.add(broker_queue)
 
     # --- receiving --------------------------------------------------------------------------------
 
-    async def _fetch(self, lanes: Sequence[BrokerQueue], most: int) -> None:
-        """Fetch waiting tickets, lane by lane, up to `most`."""
-        for lane in lanes:
+    async def _fetch(self, broker_queues: Sequence[BrokerQueue], most: int) -> None:
+        """Fetch waiting messages, one queue after another, up to `most`."""
+        for broker_queue in broker_queues:
             wanted = most - self._arrivals.count
             if wanted < 1:
                 return
             before, patience_s = self._arrivals.count, FIRST_WORD_S
             self._spoke.clear()
-            place = await self._pull(lane, {"batch": wanted, "no_wait": True})
+            place = await self._pull(broker_queue, {"batch": wanted, "no_wait": True})
             while place in self._pulls and self._arrivals.count < before + wanted:
                 try:
                     async with asyncio.timeout(patience_s):
@@ -214,37 +214,37 @@ class NatsTransport:
                     patience_s = SILENCE_S
             self._pulls.pop(place, None)
 
-    async def _ask_for_next(self, lanes: Sequence[BrokerQueue], wait_s: float) -> None:
+    async def _ask_for_next(self, broker_queues: Sequence[BrokerQueue], wait_s: float) -> None:
         now = self._clock.monotonic()
-        for lane in lanes:
-            if self._waiting.get(lane, now) <= now:
-                self._waiting[lane] = now + wait_s
-                await self._pull(lane, {"batch": 1, "expires": int(wait_s * 1e9)})
+        for broker_queue in broker_queues:
+            if self._waiting.get(broker_queue, now) <= now:
+                self._waiting[broker_queue] = now + wait_s
+                await self._pull(broker_queue, {"batch": 1, "expires": int(wait_s * 1e9)})
 
-    async def _pull(self, lane: BrokerQueue, request: dict[str, object]) -> str:
+    async def _pull(self, broker_queue: BrokerQueue, request: dict[str, object]) -> str:
         client, _ = await self._connected()
         self._number += 1
         place = f"{self._inbox}.{self._number}"
-        self._pulls[place] = lane
-        api = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{_consumer(lane)}"
+        self._pulls[place] = broker_queue
+        api = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{_consumer(broker_queue)}"
         await client.publish(api, json.dumps(request).encode(), reply=place)
         return place
 
     async def _arrived(self, message: Msg) -> None:
-        """Handle a message: a ticket, or a notice that a pull request has ended."""
-        lane = self._lanes.get(message.subject)
-        if lane is None:
+        """Handle what the server sends: a message, or a notice that a pull request has ended."""
+        broker_queue = self._queues.get(message.subject)
+        if broker_queue is None:
             asked = self._pulls.pop(message.subject, None)
             if asked is not None:
                 self._waiting.pop(asked, None)
         else:
-            # This ticket may have answered the waiting request, so the next receive sends a new one.
-            self._waiting.pop(lane, None)
-            ticket = read(lane, message.data)
-            if ticket is None:
+            # This message may have answered the waiting request, so the next receive sends a new one.
+            self._waiting.pop(broker_queue, None)
+            parsed = read(broker_queue, message.data)
+            if parsed is None:
                 await message.term()
             else:
-                self._arrivals.put(ReceivedTicket(ticket, message))
+                self._arrivals.put(ExecutionDelivery(parsed, message))
         self._spoke.set()
 
     async def _rest(self) -> None:
@@ -258,15 +258,15 @@ def _token(text: str) -> str:
     return name_at_broker(text).replace(".", "_2e_")
 
 
-def _subject(lane: BrokerQueue) -> str:
-    return f"{SUBJECTS}.{lane.priority}.{_token(lane.queue)}"
+def _subject(broker_queue: BrokerQueue) -> str:
+    return f"{SUBJECTS}.{broker_queue.priority}.{_token(broker_queue.queue)}"
 
 
-def _consumer(lane: BrokerQueue) -> str:
-    return f"foliot-{lane.priority}-{_token(lane.queue)}"
+def _consumer(broker_queue: BrokerQueue) -> str:
+    return f"foliot-{broker_queue.priority}-{_token(broker_queue.queue)}"
 
 
-def _message_of(delivery: ReceivedTicket) -> Msg:
+def _message_of(delivery: ExecutionDelivery) -> Msg:
     message: Msg = delivery.receipt
     return message
 

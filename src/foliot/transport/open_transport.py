@@ -45,4 +45,4 @@ def open_transport(
         ) from None
     except ValueError as error:  # redis-py names the option and not its value
         raise SettingError(f"{SETTING}: {error}") from None
-    raise SettingError(f"FOLIOT_TRANSPORT: {kind} is no broker that tickets are opened for here")
+    raise SettingError(f"FOLIOT_TRANSPORT: {kind} is not a broker that can be used as a transport")

@@ -1,8 +1,8 @@
-"""Tickets over RabbitMQ: a durable queue per lane, a quorum queue where the server has them.
+"""Transport over RabbitMQ: a durable queue per queue and priority, a quorum queue where the server has them.
 
-A ticket is confirmed when the queue has it on disk. Tickets are fetched one by one, exactly as many as there
-is room for, so that none waits with a worker that is busy; while nothing is there, a consumer with a prefetch
-of one waits at each queue, so that the first is pushed at once. A receiver that vanishes closes its
+A message is confirmed when the queue has it on disk. Messages are fetched one by one, exactly as many as
+there is room for, so that none waits with a worker that is busy; while nothing is there, a consumer with a
+prefetch of one waits at each queue, so that the first is pushed at once. A receiver that vanishes closes its
 connection, and RabbitMQ puts back what it had.
 
 A quorum queue that was made less than a second before its only node was killed may stay without a leader for
@@ -24,7 +24,7 @@ from foliot.brokers.quiet_logs import quieten
 from foliot.model.errors import BrokerUnreachableError
 from foliot.transport.arrivals import Arrivals
 from foliot.transport.broker_names import by_urgency, in_order, place_of, read, written
-from foliot.transport.transport_protocol import BrokerQueue, ReceivedTicket, Ticket
+from foliot.transport.transport_protocol import BrokerQueue, ExecutionDelivery, ExecutionMessage
 
 MAX_AT_ONCE = 200
 """Fetched in one call: each takes a round trip."""
@@ -49,29 +49,31 @@ class RabbitTransport:
         self._arrivals = Arrivals(self._rest)
         self._turn = asyncio.Lock()
 
-    async def publish(self, tickets: Sequence[Ticket]) -> None:
+    async def publish(self, messages: Sequence[ExecutionMessage]) -> None:
         async with self._connecting():
             out, _ = await self._connected()
-            if not tickets:
+            if not messages:
                 await self._ask()
-            for lane in {ticket.lane for ticket in tickets} - self._declared:
-                await self._declare(lane)
+            for broker_queue in {message.broker_queue for message in messages} - self._declared:
+                await self._declare(broker_queue)
             exchange = out.default_exchange
             try:
-                await all_of(exchange.publish(_message(each), place_of(each.lane)) for each in tickets)
+                await all_of(
+                    exchange.publish(_message(each), place_of(each.broker_queue)) for each in messages
+                )
             except AMQPError:
                 # Perhaps somebody deleted a queue: they are looked at again.
                 self._declared.clear()
                 raise
 
     async def receive(
-        self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
-    ) -> list[ReceivedTicket]:
+        self, broker_queues: Sequence[BrokerQueue], *, most: int, wait_s: float
+    ) -> list[ExecutionDelivery]:
         most = min(most, MAX_AT_ONCE)
         await self._arrivals.open()
         try:
             async with self._connecting(CALL_S + wait_s):
-                queues = await self._open(lanes)
+                queues = await self._open(broker_queues)
                 found = self._arrivals.take(most)
                 found += await self._fetch(queues, most - len(found))
                 if not found:
@@ -86,12 +88,12 @@ class RabbitTransport:
             self._arrivals.leave()
         return by_urgency(found)
 
-    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ExecutionDelivery]) -> None:
         async with self._reaching():
             for each in deliveries:
                 await _message_of(each).ack()
 
-    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
+    async def give_back(self, deliveries: Sequence[ExecutionDelivery]) -> None:
         async with self._reaching():
             for each in deliveries:
                 await _message_of(each).nack(requeue=True)
@@ -144,7 +146,7 @@ class RabbitTransport:
         channel = await self._connection.channel(publisher_confirms=False)
         await channel.close()
 
-    async def _declare(self, lane: BrokerQueue) -> None:
+    async def _declare(self, broker_queue: BrokerQueue) -> None:
         """Make its queue: a quorum queue, or what the server has; one that is there stays what it is."""
         connection = self._connection
         assert connection is not None
@@ -152,57 +154,61 @@ class RabbitTransport:
             # A refusal closes the channel that it was asked on.
             channel = await connection.channel(publisher_confirms=False)
             try:
-                await channel.declare_queue(place_of(lane), durable=True, arguments=arguments)  # type: ignore[arg-type]
+                await channel.declare_queue(place_of(broker_queue), durable=True, arguments=arguments)  # type: ignore[arg-type]
             except ChannelClosed:
                 if arguments is None:
                     raise
             else:
-                self._declared.add(lane)
+                self._declared.add(broker_queue)
                 await channel.close()
                 return
 
     # --- receiving --------------------------------------------------------------------------------
 
-    async def _open(self, lanes: Sequence[BrokerQueue]) -> dict[BrokerQueue, AbstractQueue]:
-        """The queues of these lanes, the most urgent first; nothing is pushed to us from others."""
+    async def _open(self, broker_queues: Sequence[BrokerQueue]) -> dict[BrokerQueue, AbstractQueue]:
+        """Return the queues, the most urgent first. Stop consuming from all others."""
         _, incoming = await self._connected()
-        for lane in set(lanes) - self._declared:
-            await self._declare(lane)
-        for lane in set(lanes) - self._queues.keys():
-            self._queues[lane] = await incoming.get_queue(place_of(lane), ensure=False)
-        await self._end(self._consumers.keys() - set(lanes))
-        return {lane: self._queues[lane] for lane in in_order(lanes)}
+        for broker_queue in set(broker_queues) - self._declared:
+            await self._declare(broker_queue)
+        for broker_queue in set(broker_queues) - self._queues.keys():
+            self._queues[broker_queue] = await incoming.get_queue(place_of(broker_queue), ensure=False)
+        await self._end(self._consumers.keys() - set(broker_queues))
+        return {broker_queue: self._queues[broker_queue] for broker_queue in in_order(broker_queues)}
 
-    async def _fetch(self, queues: dict[BrokerQueue, AbstractQueue], most: int) -> list[ReceivedTicket]:
-        found: list[ReceivedTicket] = []
-        for lane, queue in queues.items():
+    async def _fetch(self, queues: dict[BrokerQueue, AbstractQueue], most: int) -> list[ExecutionDelivery]:
+        found: list[ExecutionDelivery] = []
+        for broker_queue, queue in queues.items():
             while len(found) < most:
                 message = await queue.get(fail=False, timeout=None)
                 if message is None:
                     break
-                found += await self._delivery(lane, message)
+                found += await self._delivery(broker_queue, message)
         return found
 
     async def _consume(self, queues: dict[BrokerQueue, AbstractQueue]) -> None:
-        for lane, queue in queues.items():
-            if lane not in self._consumers:
+        for broker_queue, queue in queues.items():
+            if broker_queue not in self._consumers:
 
-                async def arrived(message: AbstractIncomingMessage, lane: BrokerQueue = lane) -> None:
-                    for delivery in await self._delivery(lane, message):
+                async def arrived(
+                    message: AbstractIncomingMessage, broker_queue: BrokerQueue = broker_queue
+                ) -> None:
+                    for delivery in await self._delivery(broker_queue, message):
                         self._arrivals.put(delivery)
 
-                self._consumers[lane] = await queue.consume(arrived)
+                self._consumers[broker_queue] = await queue.consume(arrived)
 
-    async def _end(self, lanes: Iterable[BrokerQueue]) -> None:
-        for lane in list(lanes):
-            await self._queues[lane].cancel(self._consumers.pop(lane))
+    async def _end(self, broker_queues: Iterable[BrokerQueue]) -> None:
+        for broker_queue in list(broker_queues):
+            await self._queues[broker_queue].cancel(self._consumers.pop(broker_queue))
 
-    async def _delivery(self, lane: BrokerQueue, message: AbstractIncomingMessage) -> list[ReceivedTicket]:
-        ticket = read(lane, message.body)
-        if ticket is None:
+    async def _delivery(
+        self, broker_queue: BrokerQueue, message: AbstractIncomingMessage
+    ) -> list[ExecutionDelivery]:
+        parsed = read(broker_queue, message.body)
+        if parsed is None:
             await message.ack()
             return []
-        return [ReceivedTicket(ticket, message)]
+        return [ExecutionDelivery(parsed, message)]
 
     async def _rest(self) -> None:
         """Nobody receives: let others have what was pushed to us."""
@@ -211,14 +217,14 @@ class RabbitTransport:
             await self.give_back(self._arrivals.take(self._arrivals.count))
 
 
-def _message(ticket: Ticket) -> aio_pika.Message:
+def _message(message: ExecutionMessage) -> aio_pika.Message:
     return aio_pika.Message(
-        written(ticket),
-        headers={"traceparent": ticket.traceparent},
+        written(message),
+        headers={"traceparent": message.traceparent},
         delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
     )
 
 
-def _message_of(delivery: ReceivedTicket) -> AbstractIncomingMessage:
+def _message_of(delivery: ExecutionDelivery) -> AbstractIncomingMessage:
     message: AbstractIncomingMessage = delivery.receipt
     return message

@@ -1,9 +1,9 @@
-"""Tickets over Redis Streams: one stream per lane, and one consumer group for all workers.
+"""Transport over Redis Streams: one stream per queue, and one consumer group for all workers.
 
-A ticket is confirmed when Redis has answered. Whether it survives a crash of Redis depends on Redis's
-settings (`appendonly yes`). A ticket that was received and not acknowledged stays in the group's pending
+A message is confirmed when Redis has answered. Whether it survives a crash of Redis depends on Redis's
+settings (`appendonly yes`). A message that was received and not acknowledged stays in the group's pending
 entries list. Receivers take over entries that have been there for too long. An acknowledged entry is deleted,
-so a stream is only as long as its waiting tickets.
+so a stream is only as long as its waiting messages.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from redis.exceptions import RedisError, ResponseError
 from foliot.brokers.broker_calls import CALL_S, reaching
 from foliot.timing.clock import Clock
 from foliot.transport.broker_names import GROUP, by_urgency, in_order, place_of, read, written
-from foliot.transport.transport_protocol import BrokerQueue, ReceivedTicket, Ticket
+from foliot.transport.transport_protocol import BrokerQueue, ExecutionDelivery, ExecutionMessage
 
 CONSUMER = "worker"
 """One consumer name for all workers: what matters is how long an entry is held, not by whom. No names remain
@@ -65,16 +65,16 @@ class RedisTransport:
         )
         self._fetch = self._redis.register_script(_FETCH)
 
-    async def publish(self, tickets: Sequence[Ticket]) -> None:
+    async def publish(self, messages: Sequence[ExecutionMessage]) -> None:
         async with self._reaching(), self._redis.pipeline(transaction=False) as pipeline:
-            for ticket in tickets:
-                pipeline.xadd(place_of(ticket.lane), {FIELD: written(ticket)})
-            await (pipeline.execute() if tickets else self._redis.ping())
+            for message in messages:
+                pipeline.xadd(place_of(message.broker_queue), {FIELD: written(message)})
+            await (pipeline.execute() if messages else self._redis.ping())
 
     async def receive(
-        self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
-    ) -> list[ReceivedTicket]:
-        ordered = in_order(lanes)
+        self, broker_queues: Sequence[BrokerQueue], *, most: int, wait_s: float
+    ) -> list[ExecutionDelivery]:
+        ordered = in_order(broker_queues)
         async with self._reaching(within_s=CALL_S + wait_s):
             try:
                 await self._make_groups(ordered)
@@ -89,16 +89,16 @@ class RedisTransport:
                 raise
         return by_urgency(found)
 
-    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ExecutionDelivery]) -> None:
         async with self._reaching(), self._redis.pipeline(transaction=True) as pipeline:
             for each in deliveries:
                 _drop(pipeline, each)
             await pipeline.execute()
 
-    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
+    async def give_back(self, deliveries: Sequence[ExecutionDelivery]) -> None:
         async with self._reaching(), self._redis.pipeline(transaction=True) as pipeline:
             for each in deliveries:
-                pipeline.xadd(place_of(each.ticket.lane), {FIELD: written(each.ticket)})
+                pipeline.xadd(place_of(each.message.broker_queue), {FIELD: written(each.message)})
                 _drop(pipeline, each)
             await pipeline.execute()
 
@@ -112,50 +112,52 @@ class RedisTransport:
 
     # --- receiving --------------------------------------------------------------------------------
 
-    async def _make_groups(self, lanes: Sequence[BrokerQueue]) -> None:
-        for lane in set(lanes) - self._known:
+    async def _make_groups(self, broker_queues: Sequence[BrokerQueue]) -> None:
+        for broker_queue in set(broker_queues) - self._known:
             try:
-                await self._redis.xgroup_create(place_of(lane), GROUP, id="0", mkstream=True)
+                await self._redis.xgroup_create(place_of(broker_queue), GROUP, id="0", mkstream=True)
             except ResponseError as error:
                 if "BUSYGROUP" not in str(error):
                     raise
-            self._known.add(lane)
+            self._known.add(broker_queue)
 
-    async def _abandoned(self, lanes: Sequence[BrokerQueue], most: int) -> list[ReceivedTicket]:
-        """Take over tickets that another receiver has held for too long. Checked only now and then."""
+    async def _abandoned(self, broker_queues: Sequence[BrokerQueue], most: int) -> list[ExecutionDelivery]:
+        """Take over messages that another receiver has held for too long. Checked only now and then."""
         if self._clock.monotonic() - self._checked_at < self._abandoned_s / 3:
             return []
-        found: list[ReceivedTicket] = []
-        for lane in lanes:
+        found: list[ExecutionDelivery] = []
+        for broker_queue in broker_queues:
             if len(found) < most:
                 _, entries, *_ = await self._redis.xautoclaim(
-                    place_of(lane),
+                    place_of(broker_queue),
                     GROUP,
                     CONSUMER,
                     min_idle_time=int(self._abandoned_s * 1000),
                     count=most - len(found),
                 )
                 for entry_id, fields in entries:
-                    found += await self._delivery(lane, entry_id, fields[FIELD.encode()])
+                    found += await self._delivery(broker_queue, entry_id, fields[FIELD.encode()])
         if len(found) < most:
             self._checked_at = self._clock.monotonic()
         return found
 
-    async def _fetched(self, lanes: Sequence[BrokerQueue], most: int) -> list[ReceivedTicket]:
-        keys = [place_of(lane) for lane in lanes]
+    async def _fetched(self, broker_queues: Sequence[BrokerQueue], most: int) -> list[ExecutionDelivery]:
+        keys = [place_of(broker_queue) for broker_queue in broker_queues]
         rows: Any = await self._fetch(keys=keys, args=[GROUP, CONSUMER, most])
-        found: list[ReceivedTicket] = []
+        found: list[ExecutionDelivery] = []
         for number, entry_id, body in rows:
-            found += await self._delivery(lanes[number - 1], entry_id, body)
+            found += await self._delivery(broker_queues[number - 1], entry_id, body)
         return found
 
-    async def _first(self, lanes: Sequence[BrokerQueue], most: int, wait_s: float) -> list[ReceivedTicket]:
-        """Wait for a ticket. At most one per lane arrives."""
-        by_place = {place_of(lane).encode(): lane for lane in lanes}
+    async def _first(
+        self, broker_queues: Sequence[BrokerQueue], most: int, wait_s: float
+    ) -> list[ExecutionDelivery]:
+        """Wait for a message. At most one per queue arrives."""
+        by_place = {place_of(broker_queue).encode(): broker_queue for broker_queue in broker_queues}
         streams: Any = dict.fromkeys(by_place, ">")
         block = max(1, int(wait_s * 1000))
         answer: Any = await self._redis.xreadgroup(GROUP, CONSUMER, streams, count=1, block=block)
-        found: list[ReceivedTicket] = []
+        found: list[ExecutionDelivery] = []
         for place, entries in answer or ():
             for entry_id, fields in entries:
                 found += await self._delivery(by_place[place], entry_id, fields[FIELD.encode()])
@@ -163,20 +165,22 @@ class RedisTransport:
         if len(found) > most:
             await self.give_back(found[most:])
         elif found and len(found) < most:
-            found += await self._fetched(lanes, most - len(found))
+            found += await self._fetched(broker_queues, most - len(found))
         return found[:most]
 
-    async def _delivery(self, lane: BrokerQueue, entry_id: bytes, body: bytes) -> list[ReceivedTicket]:
-        ticket = read(lane, body)
-        if ticket is None:
-            place = place_of(lane)
+    async def _delivery(
+        self, broker_queue: BrokerQueue, entry_id: bytes, body: bytes
+    ) -> list[ExecutionDelivery]:
+        message = read(broker_queue, body)
+        if message is None:
+            place = place_of(broker_queue)
             await self._redis.xack(place, GROUP, entry_id)
             await self._redis.xdel(place, entry_id)
             return []
-        return [ReceivedTicket(ticket, entry_id)]
+        return [ExecutionDelivery(message, entry_id)]
 
 
-def _drop(pipeline: Any, delivery: ReceivedTicket) -> None:
-    place = place_of(delivery.ticket.lane)
+def _drop(pipeline: Any, delivery: ExecutionDelivery) -> None:
+    place = place_of(delivery.message.broker_queue)
     pipeline.xack(place, GROUP, delivery.receipt)
     pipeline.xdel(place, delivery.receipt)

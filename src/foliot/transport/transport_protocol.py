@@ -1,4 +1,4 @@
-"""The protocol of transports, and the tickets they carry."""
+"""The protocol of transports, and the messages that they deliver."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from foliot.model.policy import Priority
 from foliot.model.trace import fire_span
 
 SETTING = "FOLIOT_TRANSPORT"
-"""The setting with the addresses of the brokers that carry tickets to workers."""
+"""The setting with the addresses of the brokers that deliver messages to workers."""
 
 
 class BrokerQueue(NamedTuple):
-    """A queue of tickets at the broker. There is one per queue and priority, shared by all hosts."""
+    """A queue of messages at the broker. There is one per queue and priority, shared by all hosts."""
 
     queue: str
     priority: Priority
 
 
-class Ticket(NamedTuple):
+class ExecutionMessage(NamedTuple):
     """The id of an execution that may be claimed, and the queue it waits in."""
 
     execution_id: UUID
@@ -30,19 +30,19 @@ class Ticket(NamedTuple):
 
     @property
     def traceparent(self) -> str:
-        """The trace context for the message that carries the ticket, for brokers with message headers."""
+        """The trace context to send with the message, for brokers with message headers."""
         return str(fire_span(self.execution_id, self.trace_context))
 
     @property
-    def lane(self) -> BrokerQueue:
+    def broker_queue(self) -> BrokerQueue:
         return BrokerQueue(self.queue, self.priority)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReceivedTicket:
-    """A ticket and its `receipt`, which the transport needs to acknowledge it."""
+class ExecutionDelivery:
+    """A message and its `receipt`, which the transport needs to acknowledge it."""
 
-    ticket: Ticket
+    message: ExecutionMessage
     receipt: Any = None
 
 
@@ -51,27 +51,27 @@ class Transport(Protocol):
 
     name: str
 
-    async def publish(self, tickets: Sequence[Ticket]) -> None:
-        """Send tickets and wait until the broker has confirmed all of them. Without tickets, check the
+    async def publish(self, messages: Sequence[ExecutionMessage]) -> None:
+        """Send messages and wait until the broker has confirmed all of them. Without messages, check the
         connection."""
         ...
 
     async def receive(
-        self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
-    ) -> list[ReceivedTicket]:
-        """Return up to `most` tickets, the most urgent first. Waits up to `wait_s` seconds for the first one.
+        self, broker_queues: Sequence[BrokerQueue], *, most: int, wait_s: float
+    ) -> list[ExecutionDelivery]:
+        """Return up to `most` messages, the most urgent first. Waits up to `wait_s` seconds for the first.
 
-        A received ticket is delivered to nobody else until the receiver disconnects, gives it back, or does
+        A received message is delivered to nobody else until the receiver disconnects, gives it back, or does
         not acknowledge it for too long.
         """
         ...
 
-    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
-        """Acknowledge tickets: they are not delivered again."""
+    async def acknowledge(self, deliveries: Sequence[ExecutionDelivery]) -> None:
+        """Acknowledge messages: they are not delivered again."""
         ...
 
-    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
-        """Give tickets back: the broker delivers them to another receiver now."""
+    async def give_back(self, deliveries: Sequence[ExecutionDelivery]) -> None:
+        """Give messages back: the broker delivers them to another receiver now."""
         ...
 
     async def close(self) -> None: ...

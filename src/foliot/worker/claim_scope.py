@@ -1,7 +1,7 @@
 """Decides which executions a worker claims from the database itself, when brokers deliver some of them.
 
 Priorities without a broker: all executions, at the poll interval. Priorities with a broker: at longer
-intervals, only executions that nobody has claimed for a while, since a ticket may be lost. While a broker is
+intervals, only executions that nobody has claimed for a while, since a message may be lost. While a broker is
 away, all executions of its priorities.
 """
 

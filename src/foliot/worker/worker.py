@@ -151,8 +151,8 @@ class Worker:
         draining."""
         self._on_room.append(listener)
 
-    async def lanes(self, priorities: Sequence[Priority]) -> list[BrokerQueue]:
-        """Return the broker queues that hold this worker's tickets, for the given priorities."""
+    async def broker_queues(self, priorities: Sequence[Priority]) -> list[BrokerQueue]:
+        """Return the broker queues that hold this worker's messages, for the given priorities."""
         names = sorted({queue for _host_id, queue in await self._known_queues()})
         return [BrokerQueue(name, priority) for priority in priorities for name in names]
 
@@ -214,7 +214,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _reserved(self, count: int) -> Iterator[None]:
-        """Reserve slots, so that claims from the database and from tickets don't use the same slots."""
+        """Reserve slots, so that claims by polling and claims after a message don't use the same slots."""
         self._claiming += count
         try:
             yield

@@ -36,7 +36,7 @@ def test_what_is_no_id_is_refused_before_anything_is_started() -> None:
 
 
 def test_an_engine_that_can_not_start_fails_the_ticket_and_not_the_next() -> None:
-    """The ticket comes again: the leader sees that nobody took it."""
+    """The message comes again: the leader sees that nobody took it."""
     app = Celery("shop", broker="memory://", set_as_current=False)
     task = register(app, Foliot("postgresql://nobody@127.0.0.1:1/nothing"))
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What a leader remembers of the tickets it has published."""
+"""What a leader remembers of the messages it has published."""
 
 from uuid import uuid4
 

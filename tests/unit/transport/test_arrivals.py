@@ -8,11 +8,11 @@ import pytest
 from foliot.model.policy import Priority
 from foliot.transport import arrivals
 from foliot.transport.arrivals import Arrivals
-from foliot.transport.transport_protocol import ReceivedTicket, Ticket
+from foliot.transport.transport_protocol import ExecutionDelivery, ExecutionMessage
 
 
-def delivery(priority: Priority = Priority.HIGH) -> ReceivedTicket:
-    return ReceivedTicket(Ticket(uuid4(), "default", priority))
+def delivery(priority: Priority = Priority.HIGH) -> ExecutionDelivery:
+    return ExecutionDelivery(ExecutionMessage(uuid4(), "default", priority))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from foliot.timing.clock import VirtualClock
 from foliot.transport.intervals import TransportIntervals
 from foliot.transport.monitored_transport import MonitoredTransport, describe_transports, open_transports
 from foliot.transport.open_transport import open_transport
-from foliot.transport.transport_protocol import BrokerQueue, ReceivedTicket, Ticket
+from foliot.transport.transport_protocol import BrokerQueue, ExecutionDelivery, ExecutionMessage
 
 PACE = TransportIntervals(patience_s=5.0)
 ADDRESS = "amqp://user:secret@broker:5672/"
@@ -34,23 +34,23 @@ class Fickle:
         if not self.is_there:
             raise BrokerUnreachableError("no answer")
 
-    async def publish(self, tickets: Sequence[Ticket]) -> None:
+    async def publish(self, messages: Sequence[ExecutionMessage]) -> None:
         self._answer()
 
     async def receive(
         self,
-        lanes: Sequence[BrokerQueue],
+        broker_queues: Sequence[BrokerQueue],
         *,
         most: int,
         wait_s: float,
-    ) -> list[ReceivedTicket]:
+    ) -> list[ExecutionDelivery]:
         self._answer()
         return []
 
-    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ExecutionDelivery]) -> None:
         self._answer()
 
-    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
+    async def give_back(self, deliveries: Sequence[ExecutionDelivery]) -> None:
         self._answer()
 
     async def close(self) -> None: ...
@@ -78,7 +78,7 @@ def transport(broker: Fickle, clock: VirtualClock, recorder: Recorder) -> Monito
 
 async def fail(transport: MonitoredTransport) -> None:
     with pytest.raises(BrokerUnreachableError):
-        await transport.publish([Ticket(uuid4(), "default", Priority.HIGH)])
+        await transport.publish([ExecutionMessage(uuid4(), "default", Priority.HIGH)])
 
 
 async def test_a_broker_is_away_once_it_has_been_silent_for_longer_than_the_patience(

@@ -1,4 +1,4 @@
-"""How far a partition may be committed: never past a ticket that was not seen to."""
+"""How far a partition may be committed: never past a message that was not seen to."""
 
 from hypothesis import given
 from hypothesis import strategies as st

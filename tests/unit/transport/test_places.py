@@ -1,4 +1,4 @@
-"""Names of lanes at brokers, and tickets as they are written there."""
+"""Names of queues at brokers, and messages as they are written there."""
 
 from uuid import uuid4
 
@@ -8,12 +8,12 @@ from foliot.brokers.broker_calls import reaching
 from foliot.model.errors import BrokerUnreachableError
 from foliot.model.policy import Priority
 from foliot.transport.broker_names import in_order, place_of, read, written
-from foliot.transport.transport_protocol import BrokerQueue, Ticket
+from foliot.transport.transport_protocol import BrokerQueue, ExecutionMessage
 
 
 def test_a_ticket_can_be_read_again() -> None:
-    ticket = Ticket(uuid4(), "default", Priority.LOW)
-    assert read(ticket.lane, written(ticket)) == ticket
+    message = ExecutionMessage(uuid4(), "default", Priority.LOW)
+    assert read(message.broker_queue, written(message)) == message
 
 
 @pytest.mark.parametrize("body", [b"", b"no id", b"\xff\xfe", b"0" * 31])
@@ -26,9 +26,11 @@ def test_a_lane_has_a_name_that_every_broker_takes() -> None:
     assert place_of(BrokerQueue("über uns", Priority.HIGH)).isascii()
 
 
-def test_lanes_are_asked_in_order_of_their_urgency() -> None:
-    lanes = [BrokerQueue(queue, priority) for priority in reversed(Priority) for queue in ("b", "a")]
-    assert in_order(lanes) == [BrokerQueue(queue, priority) for priority in Priority for queue in ("b", "a")]
+def test_queues_are_asked_in_order_of_their_urgency() -> None:
+    broker_queues = [BrokerQueue(queue, priority) for priority in reversed(Priority) for queue in ("b", "a")]
+    assert in_order(broker_queues) == [
+        BrokerQueue(queue, priority) for priority in Priority for queue in ("b", "a")
+    ]
 
 
 async def test_a_failure_is_told_without_the_password() -> None:

@@ -4,7 +4,7 @@
     scan         what became ready otherwise (triggered, retried, released, rescued, handed back, backfilled)
                  is found by polling, and at once after a hint
     again        what is ready and was not claimed for a while is published again, oldest first, because
-                 tickets may get lost anywhere
+                 messages may get lost anywhere
 
 Every leader publishes what it fires. The leader of the first shard does the rest for all shards. After a
 crash between commit and publish, the first poll of the next leader finds the executions: it includes fired
@@ -24,7 +24,7 @@ from foliot.scheduler.dispatch.published import Published
 from foliot.scheduler.leases.leadership import Leadership
 from foliot.service import Wake
 from foliot.timing.clock import ClusterClock
-from foliot.transport.transport_protocol import Ticket
+from foliot.transport.transport_protocol import ExecutionMessage
 
 PAGE = 1000
 MAX_PAGES = 10
@@ -78,12 +78,12 @@ class Dispatcher:
     def fired(self, firings: Sequence[Firing], fired: Fired) -> None:
         """Publish what has just been committed, except held executions."""
         definitions = {firing.due.schedule_id: firing.due.definition for firing in firings}
-        now, found = self._clock.monotonic(), list[Ticket]()
+        now, found = self._clock.monotonic(), list[ExecutionMessage]()
         for each in fired.fired:
             definition = definitions[each.schedule_id]
             if definition.priority in self._outgoing and each.execution_id not in fired.held:
                 self._published.add(each.execution_id, 0, now)
-                found.append(Ticket(each.execution_id, definition.queue, definition.priority))
+                found.append(ExecutionMessage(each.execution_id, definition.queue, definition.priority))
         self._put(found)
 
     async def step(self) -> float | None:
@@ -158,9 +158,12 @@ class Dispatcher:
         for each in waiting:
             self._published.add(each.execution_id, each.attempt, now)
         self._put(
-            [Ticket(each.execution_id, each.queue, each.priority, each.trace_context) for each in waiting]
+            [
+                ExecutionMessage(each.execution_id, each.queue, each.priority, each.trace_context)
+                for each in waiting
+            ]
         )
 
-    def _put(self, tickets: Sequence[Ticket]) -> None:
+    def _put(self, messages: Sequence[ExecutionMessage]) -> None:
         for way in dict.fromkeys(self._outgoing.values()):
-            way.put([each for each in tickets if self._outgoing[each.priority] is way])
+            way.put([each for each in messages if self._outgoing[each.priority] is way])

@@ -1,4 +1,4 @@
-"""Find waiting executions, for the dispatcher that publishes tickets for them.
+"""Find waiting executions, for the dispatcher that publishes messages for them.
 
 `due_by_ts` is the ready time plus a duration that depends on the priority, and `idx_execution_claimable` is
 ordered by it. So for each priority and queue, a span of ready times is one range of the index, and only the

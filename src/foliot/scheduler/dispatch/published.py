@@ -16,7 +16,7 @@ class _Once(NamedTuple):
 class Published:
     """Executions by id and attempt: one that waits again after a claim counts as new.
 
-    Bounded: beyond the limit the oldest are forgotten. A ticket published twice does no harm.
+    Bounded: beyond the limit the oldest are forgotten. A message published twice does no harm.
     """
 
     def __init__(self, *, first_s: float, longest_s: float, most: int = MAX_REMEMBERED) -> None:
