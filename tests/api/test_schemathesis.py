@@ -85,10 +85,10 @@ def session() -> Iterator[requests.Session]:
         yield made
 
 
-def ask(operation: Any, mode: GenerationMode, check: Callable[[Any], None], most: int = EXAMPLES) -> None:
+def ask(operation: Any, mode: GenerationMode, check: Callable[[Any], None], limit: int = EXAMPLES) -> None:
     """Make requests, always the same ones, and check each."""
 
-    @settings(always_the_same, max_examples=most)
+    @settings(always_the_same, max_examples=limit)
     @given(case=operation.as_strategy(generation_mode=mode))
     def each(case: Any) -> None:
         check(case)
@@ -161,7 +161,7 @@ def test_without_a_credential_the_answer_is_the_same_whatever_is_sent(
         allowed = (400, 401, 404) if ACCESS[method, path] is Open.AGENT else (401,)
         assert answer.status_code in allowed
 
-    ask(place.schema[path][method], GenerationMode.POSITIVE, check, most=3)
+    ask(place.schema[path][method], GenerationMode.POSITIVE, check, limit=3)
     assert place.server.bugs == []
 
 

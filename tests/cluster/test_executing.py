@@ -311,18 +311,18 @@ async def test_a_hundred_functions_that_take_too_long_leave_no_process_and_no_sl
     # The first isolated function waits for the template to import the tasks, and that counts as its time.
     assert is_of(await scene.ran("look"), worker)
     executions = [await scene.trigger(schedule) for _ in range(100)]
-    most = 0
+    highest = 0
 
     async def have_all_ended() -> bool:
-        nonlocal most
-        most = max(most, len(children_of(worker)))
+        nonlocal highest
+        highest = max(highest, len(children_of(worker)))
         rows = await scene.store.schedules.executions(schedule.schedule_id)
         return all(row.status in FINAL for row in rows)
 
     await until(have_all_ended, within_s=WITHIN_S, every_s=0.1)
     rows = [await scene.row(each) for each in executions]
     assert Counter((row.status, row.attempt) for row in rows) == {(Status.TIMEOUT, 1): 100}
-    assert most > 50, f"they were there at once, not one after another: at most {most}"
+    assert highest > 50, f"they were there at once, not one after another: at most {highest}"
     [template] = children_of(worker)
     assert template.children() == []
     row = await scene.ran("look")

@@ -26,7 +26,7 @@ CATCH_UP = {"misfire": {"policy": "fire_all"}, "overlap": {"policy": "allow"}}
 
 async def evens_out(scene: Scene, nodes: list[Node]) -> None:
     """Wait until these lead all shards between them, none of them more than its share."""
-    least, most = SHARDS // len(nodes), -(-SHARDS // len(nodes))
+    least, limit = SHARDS // len(nodes), -(-SHARDS // len(nodes))
 
     async def is_even() -> bool:
         leaders = await scene.store.overviews.leaders(ttl_s=TTL_S)
@@ -35,7 +35,7 @@ async def evens_out(scene: Scene, nodes: list[Node]) -> None:
             each.instance_id.split("-")[-2] for each in leaders if each.instance_id and each.is_fresh
         )
         shares = [held[str(node.pid)] for node in nodes]
-        return sum(shares) == SHARDS and all(least <= share <= most for share in shares)
+        return sum(shares) == SHARDS and all(least <= share <= limit for share in shares)
 
     await until(is_even, within_s=WITHIN_S)
 

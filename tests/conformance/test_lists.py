@@ -190,8 +190,8 @@ class TestExecutions:
             executions = ExecutionList(
                 scene.store.database,
                 first_walked=dice.choice([1, 20, 500]),
-                most_walked=dice.choice([1, 30, 100_000]),
-                most_gathered=dice.choice([0, 20, 10_000]),
+                max_walked=dice.choice([1, 30, 100_000]),
+                max_gathered=dice.choice([0, 20, 10_000]),
             )
             wanted = some_filter(dice, rows)
             limit = dice.choice([7, 30, 500])
@@ -203,7 +203,7 @@ class TestExecutions:
         now = await scene.now()
         rows = [replace(made(OWN[0], now), triggered_by=TriggeredBy.API) for _ in range(40)]
         await keep(scene, rows)
-        executions = ExecutionList(scene.store.database, first_walked=1, most_walked=1)
+        executions = ExecutionList(scene.store.database, first_walked=1, max_walked=1)
         wanted = ExecutionFilter(schedule_ids=OWN, queues=["default"])
         found, _ = await all_pages(executions, wanted, 3)
         assert found == sorted((row.execution_id for row in rows), reverse=True)
@@ -255,7 +255,7 @@ class TestExecutions:
         own = made(OWN[0], now - timedelta(hours=1))
         others = [made(FOREIGN[0], now - timedelta(minutes=n)) for n in range(30)]
         await keep(scene, [own, *others])
-        executions = ExecutionList(scene.store.database, first_walked=1, most_walked=1)
+        executions = ExecutionList(scene.store.database, first_walked=1, max_walked=1)
         wanted = ExecutionFilter(host_id=DEFAULT_HOST_ID)
         found, lengths = await all_pages(executions, wanted, 9)
         assert found == [own.execution_id]
@@ -267,7 +267,7 @@ class TestExecutions:
         other = await scene.add_host("other")
         schedule = await scene.add(host_id=other)
         await keep(scene, [made(schedule.schedule_id, now - timedelta(seconds=n), other) for n in range(9)])
-        executions = ExecutionList(scene.store.database, first_walked=1, most_walked=1)
+        executions = ExecutionList(scene.store.database, first_walked=1, max_walked=1)
         mine = ExecutionFilter(host_id=DEFAULT_HOST_ID, schedule_ids=[schedule.schedule_id])
         page = await executions.page(mine, limit=2)
         assert (list(page.items), page.next) == ([], None)
@@ -612,7 +612,7 @@ class TestQueues:
         await wait_in(scene, "fast", 1, 2, 3, 50)
         await wait_in(scene, "slow", 1, 2)
         await wait_in(scene, "slow", *[1] * 4, status="running", due_by_ts=None)
-        queues = Queues(scene.store.database, most_counted=3)
+        queues = Queues(scene.store.database, max_counted=3)
         fast, slow = await queues.page(DEFAULT_HOST_ID)
         assert (sum(fast.depth.values()), fast.is_capped, fast.sla_missed_count) == (3, True, 1)
         assert (sum(slow.depth.values()), slow.is_capped) == (2, False)

@@ -427,13 +427,13 @@ async def three(scene: Scene) -> tuple[list[Schedule], Schedule]:
 
 
 class TestTimeline:
-    @pytest.mark.parametrize("most", [7, 50, 2000])
-    async def test_the_past_is_counted_as_if_by_hand(self, scene: Scene, most: int) -> None:
+    @pytest.mark.parametrize("limit", [7, 50, 2000])
+    async def test_the_past_is_counted_as_if_by_hand(self, scene: Scene, limit: int) -> None:
         ours, theirs = await three(scene)
         now = await scene.now()
-        rows = random_rows([*ours, theirs], now, 600, 3 * DAY, seed=most)
+        rows = random_rows([*ours, theirs], now, 600, 3 * DAY, seed=limit)
         await write(scene, rows)
-        bins = Bins.over(now - 2 * DAY, now - HOUR, most=most)
+        bins = Bins.over(now - 2 * DAY, now - HOUR, limit=limit)
         told = await Timeline(scene.store.database).past(DEFAULT_HOST_ID, bins)
 
         counted = [
@@ -544,7 +544,7 @@ class TestTimeline:
         loaded = await scene.store.firing.load(WHOLE, until=until, after=None, limit=99)
         assert told == [due for due in loaded if due.host_id == DEFAULT_HOST_ID]
         assert len(told) == 2
-        bins = Bins.over(now, now + HOUR + MINUTE, most=70)
+        bins = Bins.over(now, now + HOUR + MINUTE, limit=70)
         load = count_per_bin(told, bins)
         assert sum(load.counts) == 3 + 1
         assert await Timeline(scene.store.database).upcoming(DEFAULT_HOST_ID, until, limit=1) == told[:1]
@@ -563,21 +563,21 @@ def recent_of(rows: Iterable[dict[str, Any]]) -> list[RecentExecution]:
 
 
 class TestStatistics:
-    @pytest.mark.parametrize("most", [40, 2000])
+    @pytest.mark.parametrize("limit", [40, 2000])
     async def test_figures_of_a_schedule_are_as_if_by_hand(
-        self, scene: Scene, monkeypatch: pytest.MonkeyPatch, most: int
+        self, scene: Scene, monkeypatch: pytest.MonkeyPatch, limit: int
     ) -> None:
-        monkeypatch.setattr(statistics, "MAX_EXECUTIONS", most)
+        monkeypatch.setattr(statistics, "MAX_EXECUTIONS", limit)
         ours, _ = await three(scene)
         now = await scene.now()
-        rows = random_rows(ours, now, 400, 100 * DAY, seed=most)
+        rows = random_rows(ours, now, 400, 100 * DAY, seed=limit)
         await write(scene, rows)
         schedule = ours[0]
         told = await Statistics(scene.store.database).of_schedule(schedule.schedule_id)
 
         own = [row for row in rows if row["schedule_id"] == schedule.schedule_id]
         near = [row for row in own if row["fire_ts"] >= now - statistics.REACH]
-        latest = sorted(near, key=lambda row: (row["fire_ts"], row["execution_id"]), reverse=True)[:most]
+        latest = sorted(near, key=lambda row: (row["fire_ts"], row["execution_id"]), reverse=True)[:limit]
         assert told.by_status == Counter(Status(row["status"]) for row in latest)
         durations = [row["duration_seconds"] for row in latest if row["duration_seconds"] is not None]
         delays = [
@@ -588,7 +588,7 @@ class TestStatistics:
             expected = (percentile(values, 50), percentile(values, 95), max(values))
             assert (spread.p50_s, spread.p95_s, spread.max_s) == pytest.approx(expected)
         assert told.last == recent_of(latest)[:20]
-        if most == 40:
+        if limit == 40:
             assert told.since_ts == latest[-1]["fire_ts"]
         else:
             assert abs(told.since_ts - (now - statistics.REACH)) < MINUTE
@@ -758,7 +758,7 @@ class TestPlans:
         await fill(scene)
         database = scene.store.database
         now = await scene.now()
-        bins = Bins.over(now - 2 * HOUR, now, most=60)
+        bins = Bins.over(now - 2 * HOUR, now, limit=60)
         # Far under the 20,000 there are, and room for whichever index PostgreSQL's sample makes it choose.
         acts: dict[str, tuple[Callable[[], Awaitable[object]], int, str]] = {
             "overview": (
@@ -776,10 +776,10 @@ class TestPlans:
             "statistics": (lambda: Statistics(database).of_schedule(OWN), 1_000, "uq_execution_scheduled"),
             "recent": (lambda: Statistics(database).recent([OWN]), 200, "uq_execution_scheduled"),
         }
-        for name, (act, most, index) in acts.items():
+        for name, (act, limit, index) in acts.items():
             async with Reading(scene) as reading:
                 await act()
             assert await reading.scans() == [], name
             assert any(index in each for each in await reading.indexes()), name
             if database.dialect.name == "postgresql":
-                assert await reading.rows() <= most, name
+                assert await reading.rows() <= limit, name

@@ -39,7 +39,7 @@ class Broker:
     def __init__(self) -> None:
         self.terms: list[RelayTerm] = []
         self.taken: list[OutboxMessage] = []
-        self.most: int | None = None
+        self.limit: int | None = None
         """Confirms so many of each batch, if it is set."""
         self.is_away = False
         self.seen_epoch = 0
@@ -75,7 +75,7 @@ class Broker:
                     raise BrokerRefusedError("too large", is_topic=False)
                 self.taken += messages[:number]
                 return number
-        taken = list(messages[: self.most]) if is_trusted() else []
+        taken = list(messages[: self.limit]) if is_trusted() else []
         self.taken += taken
         return len(taken)
 
@@ -203,14 +203,14 @@ class TestShipping:
         broker, told = Broker(), RecordedEvents()
         await write(scene.store, messages_of("orders", 7))
         relay = patient_relay(scene.store, broker, told)
-        broker.most = 3
+        broker.limit = 3
         await turn(relay)
         assert told.events[-1] == RelayConfirmed(3, 3, 4)
         broker.is_away = True
         with pytest.raises(BrokerUnreachableError):
             await relay.step()
         assert (await scene.store.relays.renew("one", 1)).next_offset == 4
-        broker.is_away, broker.most = False, None
+        broker.is_away, broker.limit = False, None
         await relay.step()
         assert broker.offsets == [1, 2, 3, 4, 5, 6, 7]
         assert len(broker.terms) == 2, "after a failure the term is begun anew"

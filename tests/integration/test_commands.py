@@ -154,8 +154,8 @@ async def test_a_backfill_goes_on_exactly_where_a_killed_leader_left_it(
     backfill = await store.backfills.create(schedule.schedule_id, from_ts, to_ts, author=Author("ann"))
     standing = await store.leases.take(Shard(0, 1), "doomed", -1)
     assert standing.lease is not None
-    for most in (7, 5):
-        await _step(store, standing.lease, backfill.backfill_id, most)
+    for limit in (7, 5):
+        await _step(store, standing.lease, backfill.backfill_id, limit)
     with pytest.raises(_KilledError):
         await _step_and_die(store, standing.lease, backfill.backfill_id)
     told = await store.backfills.get(backfill.backfill_id)
@@ -176,13 +176,13 @@ class _KilledError(Exception):
     """Ends a transaction as the death of its process would."""
 
 
-def _plan(schedule: Schedule, position_ts: datetime, to_ts: datetime, most: int) -> BackfillStep:
+def _plan(schedule: Schedule, position_ts: datetime, to_ts: datetime, limit: int) -> BackfillStep:
     cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
-    return plan_backfill(schedule, cadence, position_ts, to_ts, most=most)
+    return plan_backfill(schedule, cadence, position_ts, to_ts, limit=limit)
 
 
-async def _step(store: SqlStore, lease: Lease, backfill_id: UUID, most: int) -> None:
-    await store.backfills.step(lease, backfill_id, _plan, most=most, most_open=200)
+async def _step(store: SqlStore, lease: Lease, backfill_id: UUID, limit: int) -> None:
+    await store.backfills.step(lease, backfill_id, _plan, limit=limit, max_open=200)
 
 
 async def _step_and_die(store: SqlStore, lease: Lease, backfill_id: UUID) -> None:

@@ -120,7 +120,7 @@ class Reading:
     """Tables that were read whole."""
     read: dict[str, int] = field(default_factory=dict)
     """Rows that were looked at, by table."""
-    most_sorted: int = 0
+    max_sorted: int = 0
     text: str = ""
 
     def add(self, node: dict[str, Any], depth: int = 1) -> None:
@@ -137,7 +137,7 @@ class Reading:
         if kind == "Seq Scan":
             self.scans.append(table)
         if kind == "Sort":
-            self.most_sorted = max(self.most_sorted, *[each["Actual Rows"] for each in node["Plans"]])
+            self.max_sorted = max(self.max_sorted, *[each["Actual Rows"] for each in node["Plans"]])
         for child in node.get("Plans", ()):
             self.add(child, depth + 1)
 
@@ -181,12 +181,12 @@ def _literal(value: Any) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def check(reading: Reading, indexes: Sequence[str], most: int = FEW) -> None:
+def check(reading: Reading, indexes: Sequence[str], limit: int = FEW) -> None:
     """These indexes were used, no table was read whole, and of none too much."""
     assert reading.indexes.issuperset(indexes), reading.text
     assert [each for each in reading.scans if each in ("execution_t", "schedule_t")] == [], reading.text
-    assert max(reading.read.get(each, 0) for each in ("execution_t", "schedule_t")) <= most, reading.text
-    assert reading.most_sorted <= most, reading.text
+    assert max(reading.read.get(each, 0) for each in ("execution_t", "schedule_t")) <= limit, reading.text
+    assert reading.max_sorted <= limit, reading.text
 
 
 def numbered(number: int) -> UUID:

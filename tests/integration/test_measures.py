@@ -85,7 +85,7 @@ async def test_what_is_ready_is_counted_by_queue_and_priority_over_all_hosts(sto
 
 async def test_a_queue_is_counted_up_to_a_cap(store: SqlStore) -> None:
     await trigger(store, "one", count=5, queue="mail", priority="high")
-    depths = await Measures(store.database, most_of_queue=3).queue_depths()
+    depths = await Measures(store.database, max_of_queue=3).queue_depths()
     assert depths["mail"][Priority.HIGH] == 3
 
 

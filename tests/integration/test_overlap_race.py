@@ -33,7 +33,7 @@ class Race:
     """One schedule that may have two executions at once, and all who would give it more."""
 
     def __init__(self, scene: Scene, schedule: Schedule, backfill: Backfill, lease: Lease) -> None:
-        self.most_seen = 0
+        self.max_seen = 0
         self.looks = 0
         self.retries = 0
         self.triggered: list[UUID] = []
@@ -83,7 +83,7 @@ class Race:
     async def _fill_in(self, store: SqlStore) -> None:
         backfill_id = self._backfill.backfill_id
         while (await store.backfills.get(backfill_id)).state is not BackfillState.DONE:
-            await store.backfills.step(self._lease, backfill_id, plan, most=4, most_open=10)
+            await store.backfills.step(self._lease, backfill_id, plan, limit=4, max_open=10)
 
     async def _retry(self, store: SqlStore) -> None:
         """Whatever failed is added once more."""
@@ -104,7 +104,7 @@ class Race:
 
     async def _look(self) -> None:
         self.looks += 1
-        self.most_seen = max(self.most_seen, await self._count(text(f"{IS_OPEN} AND due_by_ts IS NOT NULL")))
+        self.max_seen = max(self.max_seen, await self._count(text(f"{IS_OPEN} AND due_by_ts IS NOT NULL")))
 
     async def _count(self, condition: Any) -> int:
         statement = select(func.count()).select_from(execution_t).where(condition)
@@ -172,7 +172,7 @@ async def test_of_all_who_add_to_an_idle_schedule_at_once_only_as_many_as_it_all
             one.firing.fire(lease, firings, now=await scene.now()),
             scene.trigger(schedule, two),
             scene.trigger(schedule, three),
-            four.backfills.step(lease, backfill.backfill_id, plan, most=3, most_open=200),
+            four.backfills.step(lease, backfill.backfill_id, plan, limit=3, max_open=200),
             five.executions.retry(failed, author=Author("ann")),
         )
         rows = await scene.store.schedules.executions(schedule.schedule_id)
@@ -191,7 +191,7 @@ async def test_never_more_than_the_limit_run_while_fires_triggers_backfills_and_
     async with asyncio.timeout(60):
         await race.run(await scene.stores(8))
 
-    assert race.most_seen == MAX_INSTANCES
+    assert race.max_seen == MAX_INSTANCES
     assert race.looks > 10
     rows = await scene.store.schedules.executions(schedule.schedule_id, limit=10_000)
     assert {(row.status, row.attempt) for row in rows} == {(Status.SUCCESS, 2)}

@@ -18,12 +18,12 @@ class Watched:
 
     def __init__(self) -> None:
         self.now = 0
-        self.most = 0
+        self.highest = 0
         self.may_end = asyncio.Event()
 
     async def __call__(self) -> None:
         self.now += 1
-        self.most = max(self.most, self.now)
+        self.highest = max(self.highest, self.now)
         try:
             await self.may_end.wait()
         finally:
@@ -59,18 +59,18 @@ async def watch(
     return watched, rows
 
 
-@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("limit", [1, 2])
 async def test_skip_leaves_out_what_would_be_one_too_many(
-    store: SqlStore, database_url: str, most: int
+    store: SqlStore, database_url: str, limit: int
 ) -> None:
-    watched, rows = await watch(store, database_url, "skip", max_instances=most)
-    assert watched.most == most
+    watched, rows = await watch(store, database_url, "skip", max_instances=limit)
+    assert watched.highest == limit
     assert {row.reason for row in rows if row.status is Status.SKIPPED} == {SkipReason.OVERLAP}
 
 
 async def test_queue_holds_what_would_be_one_too_many(store: SqlStore, database_url: str) -> None:
     watched, rows = await watch(store, database_url, "queue")
-    assert watched.most == 1
+    assert watched.highest == 1
     counts = Counter(row.status for row in rows)
     assert counts[Status.SKIPPED] == 0
     assert counts[Status.PENDING] >= 1
@@ -78,7 +78,7 @@ async def test_queue_holds_what_would_be_one_too_many(store: SqlStore, database_
 
 async def test_allow_lets_them_run_beside_each_other(store: SqlStore, database_url: str) -> None:
     watched, rows = await watch(store, database_url, "allow")
-    assert watched.most >= 2
+    assert watched.highest >= 2
     assert Status.SKIPPED not in {row.status for row in rows}
 
 
@@ -99,4 +99,4 @@ async def test_cancel_running_lets_only_the_latest_run(store: SqlStore, database
             return sum(row.status is Status.CANCELLED for row in rows) >= 2
 
         await until(are_cancelled, within_s=60)
-    assert watched.most == 1
+    assert watched.highest == 1

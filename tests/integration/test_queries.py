@@ -326,7 +326,7 @@ async def test_the_notifier_looks_only_at_what_failed_or_is_watched(store: SqlSt
     places = {queue: Behind(since) for queue in queues()}
     guards = [
         (seen.failures(hosts, now, since=since, limit=500), "idx_execution_failed"),
-        (seen.streaks(ids, most=3), "uq_execution_scheduled"),
+        (seen.streaks(ids, limit=3), "uq_execution_scheduled"),
         (late.queues(hosts, now, since=since), "idx_execution_claimable"),
         (late.waiting(places, now, share=20), "idx_execution_claimable"),
         (late.running(hosts, now, since=since, limit=500), "idx_execution_lease"),

@@ -198,12 +198,12 @@ async def test_a_paused_queue_is_not_served_over_the_broker(
 async def test_a_worker_runs_no_more_than_it_has_room_for_however_work_comes_to_it(
     store: SqlStore, postgres_url: str, redis_broker: Broker
 ) -> None:
-    running_now, most = 0, 0
+    running_now, highest = 0, 0
 
     async def busy() -> None:
-        nonlocal running_now, most
+        nonlocal running_now, highest
         running_now += 1
-        most = max(most, running_now)
+        highest = max(highest, running_now)
         try:
             await asyncio.sleep(0.02)
         finally:
@@ -219,7 +219,7 @@ async def test_a_worker_runs_no_more_than_it_has_room_for_however_work_comes_to_
         messages = [ExecutionMessage(each, "default", Priority.HIGH) for each in wanted]
         await instance.transports[Priority.HIGH].publish(messages)
         await succeed(store, wanted)
-    assert most == 3
+    assert highest == 3
 
 
 async def test_a_held_execution_travels_when_it_is_released(

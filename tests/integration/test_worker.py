@@ -268,12 +268,12 @@ async def test_a_kind_that_a_worker_can_not_run_is_left_to_others_without_using_
 
 
 async def test_held_executions_run_one_after_another(store: SqlStore, database_url: str) -> None:
-    running_now, most = 0, 0
+    running_now, highest = 0, 0
 
     async def slow() -> None:
-        nonlocal running_now, most
+        nonlocal running_now, highest
         running_now += 1
-        most = max(most, running_now)
+        highest = max(highest, running_now)
         await asyncio.sleep(0.3)
         running_now -= 1
 
@@ -288,7 +288,7 @@ async def test_held_executions_run_one_after_another(store: SqlStore, database_u
             return len(rows) == 7 and all(row.status is Status.SUCCESS for row in rows)
 
         await until(all_done)
-    assert most == 1
+    assert highest == 1
 
 
 async def test_stopping_a_worker_hands_back_what_does_not_finish(store: SqlStore, database_url: str) -> None:

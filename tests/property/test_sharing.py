@@ -52,8 +52,8 @@ class Cluster:
         held = Counter(self.holders)
         count = len(self.holders)
         assert set(held) <= self.candidates, "each shard is led, by one that is to lead"
-        least, most = count // len(self.candidates), -(-count // len(self.candidates))
-        assert all(least <= held[each] <= most for each in self.candidates), held
+        least, limit = count // len(self.candidates), -(-count // len(self.candidates))
+        assert all(least <= held[each] <= limit for each in self.candidates), held
 
 
 @st.composite

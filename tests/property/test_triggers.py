@@ -476,8 +476,8 @@ def test_a_window_is_what_the_wall_clock_shows(
 
 @examples(100)
 @given(st.uuids(), st.datetimes(timezones=st.just(UTC)), st.floats(1e-6, 86400))
-def test_jitter_stays_below_its_most(schedule_id: UUID, fire_ts: datetime, most_s: float) -> None:
-    assert 0 <= jitter_s(schedule_id, fire_ts, most_s) < most_s
+def test_jitter_stays_below_its_most(schedule_id: UUID, fire_ts: datetime, max_s: float) -> None:
+    assert 0 <= jitter_s(schedule_id, fire_ts, max_s) < max_s
 
 
 @examples(150)

@@ -142,7 +142,7 @@ class Witness:
 
     def _judge_overlap(self, schedules: set[str]) -> None:
         for schedule_id in schedules:
-            name, most, count = self.raw.execute(
+            name, limit, count = self.raw.execute(
                 "SELECT schedule_name,"
                 " CASE json_extract(policies, '$.overlap.policy') WHEN 'allow' THEN NULL"
                 " ELSE json_extract(policies, '$.overlap.max_instances') END,"
@@ -151,5 +151,5 @@ class Witness:
                 " FROM schedule_t s WHERE schedule_id = ?",
                 (schedule_id,),
             ).fetchone()
-            if most is not None and count > most:
-                self.accuse(f"{name} has {count} executions that may run, {most} are allowed")
+            if limit is not None and count > limit:
+                self.accuse(f"{name} has {count} executions that may run, {limit} are allowed")

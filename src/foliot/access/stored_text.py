@@ -15,14 +15,14 @@ TEXT_LENGTH = 20_000
 NOTHING_HIDDEN = Redactor(())
 
 
-def kept_text(text: str, redactor: Redactor = NOTHING_HIDDEN, *, most: int = TEXT_LENGTH) -> str:
-    """Redact a text and keep its beginning, at most `most` characters."""
-    return _plain(redactor.text(text)[:most])
+def kept_text(text: str, redactor: Redactor = NOTHING_HIDDEN, *, limit: int = TEXT_LENGTH) -> str:
+    """Redact a text and keep its beginning, at most `limit` characters."""
+    return _plain(redactor.text(text)[:limit])
 
 
-def kept_end(text: str, redactor: Redactor = NOTHING_HIDDEN, *, most: int = TEXT_LENGTH) -> str:
-    """Redact a text and keep its end, at most `most` characters. A traceback ends with the error."""
-    return _plain(redactor.text(text)[-most:])
+def kept_end(text: str, redactor: Redactor = NOTHING_HIDDEN, *, limit: int = TEXT_LENGTH) -> str:
+    """Redact a text and keep its end, at most `limit` characters. A traceback ends with the error."""
+    return _plain(redactor.text(text)[-limit:])
 
 
 def kept_result(value: Any, redactor: Redactor = NOTHING_HIDDEN) -> str | None:

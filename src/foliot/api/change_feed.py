@@ -177,7 +177,7 @@ class Subscription:
         """The id to resume from. All events up to it were taken, or filtered out."""
         return self._feed.ring.id_of(self._position)
 
-    def take(self, most: int = 100) -> list[FeedEvent]:
+    def take(self, limit: int = 100) -> list[FeedEvent]:
         """Return the next events that pass the filter. Empty: nothing new, `wait` for more."""
         ring = self._feed.ring
         if not ring.continues(self._position):
@@ -191,7 +191,7 @@ class Subscription:
             self._position = number
             if self._wanted.includes(event):
                 found.append(event)
-                if len(found) == most:
+                if len(found) == limit:
                     break
         return found
 

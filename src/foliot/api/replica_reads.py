@@ -59,13 +59,13 @@ LISTED = ReadServer(Source.PRIMARY, Source.REPLICA)
 AT_REPLICA = ReadServer(Source.REPLICA, Source.REPLICA)
 
 
-def ways(standing: ReplicaState, most_lag_s: float, *, is_list: bool) -> tuple[ReadServer, ...]:
+def ways(standing: ReplicaState, max_lag_s: float, *, is_list: bool) -> tuple[ReadServer, ...]:
     """Return the ways to try, in order."""
     if standing.is_replica_away:
         return (AT_PRIMARY,)
     if standing.is_primary_away:
         return (AT_REPLICA, AT_PRIMARY)
-    is_near = standing.lag_s is None or standing.lag_s <= most_lag_s
+    is_near = standing.lag_s is None or standing.lag_s <= max_lag_s
     return (LISTED, AT_PRIMARY, AT_REPLICA) if is_list and is_near else (AT_PRIMARY, AT_REPLICA)
 
 
@@ -80,9 +80,9 @@ class Reads:
         """Run a read request. `path` is the route's; `admit` runs the gate's checks, then a handler."""
         if self._watch is None:
             return await admit(handle)
-        most_lag_s = min(self._watch.most_lag_s, STATUS_LAG_S) if path == _STATUS else self._watch.most_lag_s
+        max_lag_s = min(self._watch.max_lag_s, STATUS_LAG_S) if path == _STATUS else self._watch.max_lag_s
         failure: FoliotError | None = None
-        for way in ways(self._watch.standing, most_lag_s, is_list=path in LISTS):
+        for way in ways(self._watch.standing, max_lag_s, is_list=path in LISTS):
             try:
                 with reading_from(way.caller):
                     response = await admit(_reading(way.answer, handle))

@@ -113,9 +113,9 @@ class Dialect(Protocol):
     def insert(self, table: Table) -> PostgresInsert | SqliteInsert: ...
 
     def claimable(
-        self, queues: Sequence[tuple[Any, str]], most: BindParameter[int], *also: ColumnElement[bool]
+        self, queues: Sequence[tuple[Any, str]], limit: BindParameter[int], *also: ColumnElement[bool]
     ) -> Select[Any]:
-        """Select and lock the ids of up to `most` claimable executions of these (host_id, queue) pairs.
+        """Select and lock the ids of up to `limit` claimable executions of these (host_id, queue) pairs.
 
         Most urgent first. Skips rows that another worker is claiming at this moment, and rows that do not
         meet all conditions in `also`.

@@ -147,7 +147,7 @@ class PostgresDialect:
         return insert(table)
 
     def claimable(
-        self, queues: Sequence[tuple[Any, str]], most: BindParameter[int], *also: ColumnElement[bool]
+        self, queues: Sequence[tuple[Any, str]], limit: BindParameter[int], *also: ColumnElement[bool]
     ) -> Select[Any]:
         wanted = self.rows("wanted", {"host_id": Uuid(), "queue": String()}, queues)
         first = (
@@ -160,7 +160,7 @@ class PostgresDialect:
                 *also,
             )
             .order_by(execution_t.c.due_by_ts)
-            .limit(most)
+            .limit(limit)
             .correlate(wanted)
             .with_for_update(skip_locked=True)
             .lateral("first")
@@ -169,7 +169,7 @@ class PostgresDialect:
             select(first.c.execution_id)
             .select_from(wanted.join(first, true()))
             .order_by(first.c.due_by_ts)
-            .limit(most)
+            .limit(limit)
         )
 
     def of_each(

@@ -49,11 +49,9 @@ class ReplicaWatch:
 
     name = "replica"
 
-    def __init__(
-        self, primary: Database, replica: Database, observer: Observer, *, most_lag_s: float
-    ) -> None:
+    def __init__(self, primary: Database, replica: Database, observer: Observer, *, max_lag_s: float) -> None:
         self.wake = Wake()
-        self.most_lag_s = most_lag_s
+        self.max_lag_s = max_lag_s
         """Max lag in seconds. A replica further behind is not used while the primary answers."""
         self.standing = ReplicaState()
         self._primary = primary

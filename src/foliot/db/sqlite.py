@@ -130,7 +130,7 @@ class SqliteDialect:
         return insert(table)
 
     def claimable(
-        self, queues: Sequence[tuple[Any, str]], most: BindParameter[int], *also: ColumnElement[bool]
+        self, queues: Sequence[tuple[Any, str]], limit: BindParameter[int], *also: ColumnElement[bool]
     ) -> Select[Any]:
         # SQLite has no LATERAL, and a UNION of queues is limited to 500 terms.
         wanted = self.rows("wanted", {"host_id": Uuid(), "queue": String()}, queues)
@@ -144,7 +144,7 @@ class SqliteDialect:
                 *also,
             )
             .order_by(execution_t.c.due_by_ts)
-            .limit(most)
+            .limit(limit)
             .correlate(wanted)
         )
         found = execution_t.alias("found")
@@ -152,7 +152,7 @@ class SqliteDialect:
             select(found.c.execution_id)
             .select_from(wanted.join(found, found.c.execution_id.in_(first)))
             .order_by(found.c.due_by_ts)
-            .limit(most)
+            .limit(limit)
         )
 
     def of_each(self, places: FromClause, first: Select[Any], key: Column[Any]) -> Select[Any]:

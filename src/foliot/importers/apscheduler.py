@@ -127,13 +127,13 @@ def _schedule(job: Any, defaults: Mapping[str, Any]) -> tuple[dict[str, Any], li
 
 def _policies(job: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
     # A job has no default values before the scheduler starts.
-    grace, coalesces, most = (getattr(job, name, defaults[name]) for name in _DEFAULTS)
+    grace, coalesces, max_instances = (getattr(job, name, defaults[name]) for name in _DEFAULTS)
     return {
         "misfire": {
             "policy": "fire_once" if coalesces else "fire_all",
             "grace_seconds": _NO_LIMIT_S if grace is None else grace,
         },
-        "overlap": {"policy": "skip", "max_instances": most},
+        "overlap": {"policy": "skip", "max_instances": max_instances},
     }
 
 

@@ -124,8 +124,8 @@ def _printable(text: str) -> str:
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
-def _cut(text: str, most: int) -> str:
-    return text[:most].rstrip()
+def _cut(text: str, limit: int) -> str:
+    return text[:limit].rstrip()
 
 
 def _on_name(wanted: str, document: Mapping[str, Any]) -> list[str]:

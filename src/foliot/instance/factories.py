@@ -330,8 +330,8 @@ def watch_replica(context: InstanceContext) -> ReplicaWatch | None:
     database = context.store.database
     if database.replica is None or InstanceRole.API not in context.plan.roles:
         return None
-    most_lag_s = context.settings.database_read_lag_seconds
-    return ReplicaWatch(database, database.replica, context.observer, most_lag_s=most_lag_s)
+    max_lag_s = context.settings.database_read_lag_seconds
+    return ReplicaWatch(database, database.replica, context.observer, max_lag_s=max_lag_s)
 
 
 # --- telemetry -------------------------------------------------------------------------------------

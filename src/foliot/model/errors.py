@@ -133,9 +133,9 @@ class TooManyIdempotencyKeysError(FoliotError):
 
     retry_after_s = 3600.0
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, limit: int) -> None:
         super().__init__(
-            f"this credential has used {most} idempotency keys, which are kept for 24 hours; "
+            f"this credential has used {limit} idempotency keys, which are kept for 24 hours; "
             "repeat keys that were used, leave the key out, or try later"
         )
 

@@ -54,9 +54,9 @@ class LatenessScan:
         # Queues without new late executions may still have some that were not read.
         places |= {queue: at for queue, at in term.waiting.items() if queue[0] in rules.hosts}
         share = max(MIN_SHARE, PAGE // max(1, len(places)))
-        most, left = max(1, PAGE // share), dict(places)
+        limit, left = max(1, PAGE // share), dict(places)
         for _ in range(MAX_PAGES):
-            turn = sorted(left, key=lambda queue: left[queue])[:most]
+            turn = sorted(left, key=lambda queue: left[queue])[:limit]
             if not turn:
                 break
             found = await self._lateness.waiting({each: left[each] for each in turn}, now, share=share)

@@ -63,8 +63,8 @@ class NotificationQueries:
         )
         return [seen_of(row, now) for row in await self._database.fetch(Pool.FIRING, statement)]
 
-    async def streaks(self, schedule_ids: Collection[UUID], *, most: int) -> dict[UUID, int]:
-        """Count the consecutive failures of each schedule's latest runs, up to `most`."""
+    async def streaks(self, schedule_ids: Collection[UUID], *, limit: int) -> dict[UUID, int]:
+        """Count the consecutive failures of each schedule's latest runs, up to `limit`."""
         if not schedule_ids:
             return {}
         ended = [Status.SUCCESS.value, *(each.value for each in FAILING)]
@@ -77,13 +77,13 @@ class NotificationQueries:
                     select(table.c.execution_id, table.c.schedule_id, table.c.fire_ts, table.c.status)
                     .where(table.c.schedule_id == wanted.c.schedule_id, text(kind), table.c.status.in_(ended))
                     .order_by(table.c.fire_ts.desc())
-                    .limit(most)
+                    .limit(limit)
                     .correlate(wanted)
                 )
                 statement = self._dialect.of_each(wanted, first, table.c.execution_id)
                 for row in await connection.execute(statement):
                     found.setdefault(row.schedule_id, []).append((row.fire_ts, row.status))
-        return {key: _streak(sorted(runs, reverse=True)[:most]) for key, runs in found.items()}
+        return {key: _streak(sorted(runs, reverse=True)[:limit]) for key, runs in found.items()}
 
 
 def _streak(runs: Sequence[tuple[datetime, str]]) -> int:

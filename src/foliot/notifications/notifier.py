@@ -182,11 +182,11 @@ class Notifier:
 
     async def _streaks(self, fresh: Sequence[ObservedExecution], now: datetime) -> dict[UUID, int]:
         counting = self._rules.with_condition(OnFailuresInARow)
-        most = max(
+        limit = max(
             (condition_of(rule, OnFailuresInARow).count for rule in counting.by_id.values()), default=0
         )
-        ids = {each.subject.schedule_id for each in fresh if most and counting.about(each.subject, now)}
-        return await self._sightings.streaks(ids, most=most)
+        ids = {each.subject.schedule_id for each in fresh if limit and counting.about(each.subject, now)}
+        return await self._sightings.streaks(ids, limit=limit)
 
     async def _scan_successes(
         self, leadership: Leadership, term: NotifierState, since: datetime, now: datetime

@@ -47,8 +47,8 @@ class SendOrder:
     @property
     def at_a_time(self) -> int:
         """Maximum size of the next claim, so that no host exceeds its share of the slots."""
-        most = max((count for count in self._of_host.values() if count < MAX_OF_HOST), default=0)
-        return min(self.places, MAX_OF_HOST - most)
+        largest = max((count for count in self._of_host.values() if count < MAX_OF_HOST), default=0)
+        return min(self.places, MAX_OF_HOST - largest)
 
     @property
     def probes(self) -> int:

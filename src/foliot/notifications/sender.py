@@ -156,7 +156,7 @@ class MessageSender:
             is_permanent=error.is_permanent,
             retry_after_s=error.retry_after_s,
         )
-        said = kept_text(str(error), most=ERROR_LENGTH)
+        said = kept_text(str(error), limit=ERROR_LENGTH)
         if outcome.ready_ts is None:
             return DeliveryResult(due, DeliveryState.DEAD, said)
         return DeliveryResult(due, DeliveryState.PENDING, said, (outcome.ready_ts - now).total_seconds())

@@ -175,7 +175,7 @@ class Consumer:
             (OutboxPosition(*row) for row in rows),
             partition=position.partition_id,
             partitions=position.partitions,
-            most=self._spec.batch,
+            limit=self._spec.batch,
             end=end,
         )
         if is_careful:

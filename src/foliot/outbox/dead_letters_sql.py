@@ -193,7 +193,7 @@ def _is(group: str, dead_letter_id: UUID) -> tuple[Any, Any]:
     return table.c.group_id == group, table.c.dead_letter_id == dead_letter_id
 
 
-def _shortened(text: str, most: int) -> str:
+def _shortened(text: str, limit: int) -> str:
     """Keep the end of a long text: the last line of a traceback says what went wrong."""
     text = storable(text)
-    return text if len(text) <= most else "…" + text[-most:]
+    return text if len(text) <= limit else "…" + text[-limit:]

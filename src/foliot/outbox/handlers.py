@@ -122,9 +122,9 @@ class ConsumerSpec:
             _refuse("/handler", "must be an async function", "async def handle(transaction): …")
         if self.topics is not None and (not self.topics or not all(self.topics)):
             _refuse("/topics", "must name topics", "leave it out for all of them")
-        for name, most in (("partitions", MAX_PARTITIONS), ("batch", MAX_BATCH), ("max_attempts", 100)):
-            if not 1 <= getattr(self, name) <= most:
-                _refuse(f"/{name}", f"must be 1 to {most}", f"it is {getattr(self, name)}")
+        for name, limit in (("partitions", MAX_PARTITIONS), ("batch", MAX_BATCH), ("max_attempts", 100)):
+            if not 1 <= getattr(self, name) <= limit:
+                _refuse(f"/{name}", f"must be 1 to {limit}", f"it is {getattr(self, name)}")
         if not 0 < self.timeout_s <= 86400:
             _refuse("/timeout", "must be more than nothing and at most a day", '"60s"')
         if self.start not in ("earliest", "latest"):

@@ -76,7 +76,7 @@ class KafkaPublisher:
         self._access = access_of(read)
         self._producer: AIOKafkaProducer | None = None
         self._topics: set[str] = set()
-        self._most = MAX_MESSAGES
+        self._limit = MAX_MESSAGES
 
     async def begin(self, term: RelayTerm) -> None:
         await self.close()
@@ -101,11 +101,11 @@ class KafkaPublisher:
             await self._find(self._producer, topic)
         if not self._is_transactional:
             return await send_in_order(packed, self._send, is_trusted)
-        first = next(cut(packed, self._most, MAX_BYTES), [])
+        first = next(cut(packed, self._limit, MAX_BYTES), [])
         # A refused message aborts its transaction. Smaller transactions let the messages before it through.
-        attempted, self._most = self._most, max(1, self._most // 2)
+        attempted, self._limit = self._limit, max(1, self._limit // 2)
         count = await self._commit(self._producer, first, is_trusted)
-        self._most = min(MAX_MESSAGES, attempted * 2)
+        self._limit = min(MAX_MESSAGES, attempted * 2)
         return count
 
     async def _commit(

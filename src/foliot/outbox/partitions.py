@@ -43,9 +43,9 @@ def first_alone(stretch: PartitionBatch) -> PartitionBatch:
 
 
 def whole_transactions(
-    placed: Iterable[OutboxPosition], *, partition: int, partitions: int, most: int, end: int
+    placed: Iterable[OutboxPosition], *, partition: int, partitions: int, limit: int, end: int
 ) -> PartitionBatch:
-    """Select up to `most` messages of the partition, plus the rest of the last one's transaction.
+    """Select up to `limit` messages of the partition, plus the rest of the last one's transaction.
 
     `end` is the offset after these messages. No transaction may continue beyond it.
     """
@@ -53,7 +53,7 @@ def whole_transactions(
     for each in placed:
         if partition_of(each.host_id, partitions) != partition:
             continue
-        if len(own) >= most and each.transaction_id != own[-1].transaction_id:
+        if len(own) >= limit and each.transaction_id != own[-1].transaction_id:
             return PartitionBatch(tuple(own), own[-1].transaction_end)
         own.append(each)
     return PartitionBatch(tuple(own), end)

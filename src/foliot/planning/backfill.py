@@ -66,17 +66,17 @@ def plan_backfill(
     position_ts: datetime,
     to_ts: datetime,
     *,
-    most: int,
+    limit: int,
     calendars: CalendarBook = NO_CALENDARS,
 ) -> BackfillStep:
-    """Return the next times to fire from the position on, up to `most`. Raises MissingCalendarError."""
+    """Return the next times to fire from the position on, up to `limit`. Raises MissingCalendarError."""
     if cadence.policies.calendars:
         cadence = with_calendars(cadence, schedule.host_id, calendars)
     first, last = _bounds(schedule, position_ts, to_ts)
     times: list[datetime] = []
     passed_over = 0
     at = cadence.recurrence.after(first - INSTANT)
-    while at is not None and at <= last and len(times) < most and len(times) + passed_over < MAX_EXAMINED:
+    while at is not None and at <= last and len(times) < limit and len(times) + passed_over < MAX_EXAMINED:
         if _would_fire(cadence, at):
             times.append(at)
         else:

@@ -276,14 +276,14 @@ def _forbidden_since(cadence: CompiledSchedule, fire_ts: datetime) -> datetime:
 
 
 def _fire_latest(
-    due: Due, cadence: CompiledSchedule, now: datetime, most: int, *, is_catchup: bool
+    due: Due, cadence: CompiledSchedule, now: datetime, limit: int, *, is_catchup: bool
 ) -> tuple[FireDecision, ...]:
-    """Fire the latest `most` times that are not too late, oldest first; one row skips the earlier ones.
+    """Fire the latest `limit` times that are not too late, oldest first; one row skips the earlier ones.
 
-    The cost does not grow with `most`: one step of a catch-up fires only a few times.
+    The cost does not grow with `limit`: one step of a catch-up fires only a few times.
     """
     last, count = _last_due(due, cadence, now)
-    oldest = due.fire_ts if count <= most else _nth_latest(cadence, due.fire_ts, last, most)
+    oldest = due.fire_ts if count <= limit else _nth_latest(cadence, due.fire_ts, last, limit)
     first = _first_not_late(due, cadence, oldest, last, now)
     kept = 0 if first is None else _count_from(cadence, first, last)
     rows: list[FireDecision] = []

@@ -167,10 +167,10 @@ def forecast(
     from_ts: datetime,
     to_ts: datetime,
     *,
-    most: int = MAX_TIMES,
+    limit: int = MAX_TIMES,
     calendars: CalendarBook = NO_CALENDARS,
 ) -> Forecast:
-    """Return the times in [from_ts, to_ts) that are still to be decided, up to `most`.
+    """Return the times in [from_ts, to_ts) that are still to be decided, up to `limit`.
 
     A schedule that is paused without an end, inactive, completed or in error has none. Of a `delay` only the
     next is known. A schedule that can't be planned any more is skipped at its next time and has no others.
@@ -189,7 +189,7 @@ def forecast(
         return Forecast(is_cut=True)
     times: list[Planned] = []
     for fire_ts in course.walk():
-        if len(times) == most:
+        if len(times) == limit:
             return Forecast(tuple(times), is_cut=True)
         times.append(Planned(fire_ts, course.allowance.reason(fire_ts)))
     return Forecast(tuple(times))
@@ -327,12 +327,12 @@ class Bins:
         return (instant - self.from_ts) // self.width
 
     @classmethod
-    def over(cls, from_ts: datetime, to_ts: datetime, *, most: int = 200) -> "Bins":
-        """Return the finest round bins that cover the range with at most `most` bins. Raises InvalidError.
+    def over(cls, from_ts: datetime, to_ts: datetime, *, limit: int = 200) -> "Bins":
+        """Return the finest round bins that cover the range with at most `limit` bins. Raises InvalidError.
 
         The first may begin before the range, the last may end after it.
         """
-        if not 1 <= most <= MAX_BINS:
+        if not 1 <= limit <= MAX_BINS:
             raise InvalidError.at("/bins", "out_of_range", f"must be 1 to {MAX_BINS}")
         if from_ts < EPOCH or to_ts > HIGHEST.replace(tzinfo=UTC) - MAX_RANGE:
             raise InvalidError.at("/from", "out_of_range", "lies too far from now", "times since 1970")
@@ -344,7 +344,7 @@ class Bins:
             width = timedelta(seconds=width_s)
             first = EPOCH + (from_ts - EPOCH) // width * width
             count = -((first - to_ts) // width)
-            if count <= most:
+            if count <= limit:
                 return cls(first, width, count)
         # A few days around a month border may need two bins of a month.
         return cls(from_ts, to_ts - from_ts, 1)
@@ -367,7 +367,7 @@ def count_per_bin(
     bins: Bins,
     *,
     calendars: CalendarBook = NO_CALENDARS,
-    most_work: int = MAX_WORK,
+    max_work: int = MAX_WORK,
 ) -> PlannedLoad:
     """Count the times that fire per bin. Schedules with equal times are counted once, largest groups first.
 
@@ -390,8 +390,8 @@ def count_per_bin(
             courses.setdefault(course, []).append(due.schedule_id)
     totals = [0] * bins.count
     for course, members in sorted(courses.items(), key=lambda each: -len(each[1])):
-        most_work -= _work_of(course, bins)
-        if most_work < 0:
+        max_work -= _work_of(course, bins)
+        if max_work < 0:
             left_out += len(members)
             continue
         counts = _count(course, bins)

@@ -33,11 +33,11 @@ def nominal_after(cadence: CompiledSchedule, instant: datetime) -> datetime | No
 
 def run_ts_of(cadence: CompiledSchedule, schedule_id: UUID, fire_ts: datetime) -> datetime:
     """Return the nominal time plus jitter: equal on every node, and before the next nominal time."""
-    most_s = cadence.policies.jitter_seconds
-    if not most_s:
+    max_s = cadence.policies.jitter_seconds
+    if not max_s:
         return fire_ts
     following = cadence.recurrence.after(fire_ts)
     if following is not None:
-        most_s = min(most_s, (following - fire_ts).total_seconds())
-    run_ts = fire_ts + timedelta(seconds=jitter_s(schedule_id, fire_ts, most_s))
+        max_s = min(max_s, (following - fire_ts).total_seconds())
+    run_ts = fire_ts + timedelta(seconds=jitter_s(schedule_id, fire_ts, max_s))
     return run_ts if following is None else min(run_ts, following - INSTANT)

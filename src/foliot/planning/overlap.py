@@ -52,10 +52,10 @@ def admit_execution(overlap: Overlap, opened: OpenCounts, *, is_skippable: bool)
     return OverlapDecision.WAIT if opened.held >= overlap.max_queued else OverlapDecision.HOLD
 
 
-def count_admissible(overlap: Overlap, opened: OpenCounts, most: int) -> tuple[int, int]:
-    """Return how many of `most` executions, not skippable, are inserted now, and how many of them run."""
+def count_admissible(overlap: Overlap, opened: OpenCounts, wanted: int) -> tuple[int, int]:
+    """Return how many of `wanted` executions, not skippable, are inserted now, and how many of them run."""
     inserted = ready = 0
-    while inserted < most:
+    while inserted < wanted:
         admission = admit_execution(overlap, opened, is_skippable=False)
         if admission is OverlapDecision.WAIT:
             break

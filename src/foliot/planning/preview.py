@@ -275,11 +275,11 @@ def _about_rate(previewed: _PreviewedTrigger, *, has_jitter: bool) -> Iterator[P
         yield PreviewWarning("busy_minute", text)
 
 
-def _first_of(previewed: _PreviewedTrigger, most: int) -> Iterator[datetime]:
+def _first_of(previewed: _PreviewedTrigger, limit: int) -> Iterator[datetime]:
     at = previewed.times.after(previewed.first - INSTANT)
-    while at is not None and at <= previewed.last and most:
+    while at is not None and at <= previewed.last and limit:
         yield at
-        most -= 1
+        limit -= 1
         at = previewed.times.after(at)
 
 

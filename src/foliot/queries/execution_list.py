@@ -35,13 +35,13 @@ class ExecutionList:
         database: Database,
         *,
         first_walked: int = FIRST_WALKED,
-        most_walked: int = MAX_WALKED,
-        most_gathered: int = MAX_GATHERED,
+        max_walked: int = MAX_WALKED,
+        max_gathered: int = MAX_GATHERED,
     ) -> None:
         self._database = database
         self._first_walked = first_walked
-        self._most_walked = most_walked
-        self._most_gathered = most_gathered
+        self._max_walked = max_walked
+        self._max_gathered = max_gathered
 
     async def page(
         self,
@@ -64,9 +64,9 @@ class ExecutionList:
                 wanted = replace(wanted, schedule_ids=await _own(connection, wanted))
                 if not wanted.schedule_ids:
                     return ExecutionPage((), None)
-            search = ExecutionSearch(wanted, self._database.dialect, limit, self._most_gathered, with_bodies)
+            search = ExecutionSearch(wanted, self._database.dialect, limit, self._max_gathered, with_bodies)
             found: list[Execution] = []
-            walking, left = self._first_walked, min(self._most_walked, search.most_walked)
+            walking, left = self._first_walked, min(self._max_walked, search.max_walked)
             while True:
                 page, search = await search.find(connection, after, walking)
                 found += page.items

@@ -143,13 +143,13 @@ class ExecutionSearch:
     wanted: ExecutionFilter
     dialect: Dialect
     limit: int
-    most_gathered: int
+    max_gathered: int
     with_bodies: bool
     is_overfull: bool = False
-    """There were more rows to gather than `most_gathered`, so the search walks instead."""
+    """There were more rows to gather than `max_gathered`, so the search walks instead."""
 
     @property
-    def most_walked(self) -> int:
+    def max_walked(self) -> int:
         return MAX_SCATTERED if self._is_by_fire_time or self._is_rare else MAX_WALKED
 
     async def find(
@@ -295,8 +295,8 @@ class ExecutionSearch:
 
     def _keys(self, sources: Sequence[_Source], after: ExecutionPosition | None, walking: int) -> Subquery:
         """Select the first matches of all sources, and the row at which a source reached its row limit."""
-        most = max(walking // len(sources), self.limit + 1)
-        each = [self._read(number, source, most, after) for number, source in enumerate(sources)]
+        limit = max(walking // len(sources), self.limit + 1)
+        each = [self._read(number, source, limit, after) for number, source in enumerate(sources)]
         read = (each[0] if len(each) == 1 else union_all(*each)).subquery("read")
         number = func.row_number().over(partition_by=read.c.source, order_by=self._order(read.c))
         numbered = select(read, number.label("number")).subquery("numbered")
@@ -312,10 +312,10 @@ class ExecutionSearch:
             .subquery("keys")
         )
 
-    def _read(self, number: int, source: _Source, most: int, after: ExecutionPosition | None) -> Select[Any]:
+    def _read(self, number: int, source: _Source, limit: int, after: ExecutionPosition | None) -> Select[Any]:
         conditions = _conditions(replace(self.wanted, statuses=source.statuses))
         if source.is_gathered:
-            most = self.most_gathered + 1
+            limit = self.max_gathered + 1
             conditions += [] if after is None else [self._is_after(execution_t.c, after)]
         rows = (
             select(
@@ -327,13 +327,13 @@ class ExecutionSearch:
             .order_by(*source.order)
         )
         if self._is_by_fire_time and not source.is_gathered:
-            first = _of_any_number(rows, most + (MAX_AT_ONCE if source.has_ties else 1))
+            first = _of_any_number(rows, limit + (MAX_AT_ONCE if source.has_ties else 1))
         else:
-            first = rows.limit(literally(most)).subquery("first")
+            first = rows.limit(literally(limit)).subquery("first")
         found = select(
             first,
             literally(number).label("source"),
-            literally(most).label("most"),
+            literally(limit).label("most"),
             (true() if source.is_gathered else false()).label("is_gathered"),
         )
         # An index by fire time can't start in the middle of one instant: drop what the last page had of it.
@@ -405,14 +405,14 @@ def _kept(shape: _Shape) -> Select[Any]:
     return replace(shape.search, wanted=wanted).statement(after, shape.walking)
 
 
-def _of_any_number(rows: Select[Any], most: int) -> Subquery:
+def _of_any_number(rows: Select[Any], limit: int) -> Subquery:
     """Select the first rows by fire time, with a limit that PostgreSQL's planner can't see.
 
     If its statistics say that the schedule has few rows, it would otherwise read and sort all of them, though
     by now there may be a million.
     """
-    walked = rows.limit(select(literally(most)).scalar_subquery()).subquery("walked")
-    return select(walked).order_by(walked.c.fire_ts.desc()).limit(literally(most)).subquery("first")
+    walked = rows.limit(select(literally(limit)).scalar_subquery()).subquery("walked")
+    return select(walked).order_by(walked.c.fire_ts.desc()).limit(literally(limit)).subquery("first")
 
 
 def _conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:

@@ -46,10 +46,10 @@ class QueueRecord:
 
 
 class Queues:
-    def __init__(self, database: Database, *, most_counted: int = MAX_COUNTED) -> None:
+    def __init__(self, database: Database, *, max_counted: int = MAX_COUNTED) -> None:
         self._database = database
         self._dialect = database.dialect
-        self._most_counted = most_counted
+        self._max_counted = max_counted
 
     async def page(self, host_id: UUID, *, after: str = "", limit: int = 50) -> list[QueueRecord]:
         """Return a page in order of name, behind `after`."""
@@ -109,7 +109,7 @@ class Queues:
                 table.c.ready_ts <= now,
             )
             .order_by(table.c.due_by_ts)
-            .limit(literally(self._most_counted))
+            .limit(literally(self._max_counted))
             .subquery("first")
         )
         return select(
@@ -127,13 +127,13 @@ class Queues:
             select(table.c.host_id, table.c.queue)
             .where(text("status = 'running'"))
             .order_by(table.c.lease_until)
-            .limit(literally(self._most_counted))
+            .limit(literally(self._max_counted))
             .subquery("first")
         )
         statement = select(*first.c, func.count().label("running")).group_by(*first.c)
         rows = (await connection.execute(statement)).all()
         running = Counter({row.queue: row.running for row in rows if row.host_id == host_id})
-        return running, sum(row.running for row in rows) >= self._most_counted
+        return running, sum(row.running for row in rows) >= self._max_counted
 
     def _record(
         self, queue: Any, waiting: Sequence[Any], running_count: int, *, is_running_capped: bool
@@ -145,7 +145,7 @@ class Queues:
             name=queue.queue,
             is_paused=queue.paused,
             depth=depth,
-            is_capped=sum(depth.values()) >= self._most_counted,
+            is_capped=sum(depth.values()) >= self._max_counted,
             oldest_ready_ts=min((row.oldest_ready_ts for row in waiting), default=None),
             sla_missed_count=sum(row.missed for row in waiting),
             running_count=running_count,

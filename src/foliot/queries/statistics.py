@@ -148,22 +148,22 @@ _COLUMNS = tuple(
 )
 
 
-def _latest(schedule_id: UUID, most: int, *conditions: ColumnElement[bool]) -> Select[Any]:
+def _latest(schedule_id: UUID, limit: int, *conditions: ColumnElement[bool]) -> Select[Any]:
     """Select the latest executions of one schedule."""
     merged = union_all(
-        *(_latest_of(kind, _COLUMNS, schedule_id, most, *conditions) for kind in _KINDS)
+        *(_latest_of(kind, _COLUMNS, schedule_id, limit, *conditions) for kind in _KINDS)
     ).subquery()
-    return select(merged).order_by(merged.c.fire_ts.desc(), merged.c.execution_id.desc()).limit(most)
+    return select(merged).order_by(merged.c.fire_ts.desc(), merged.c.execution_id.desc()).limit(limit)
 
 
 def _latest_of(
-    kind: str, columns: Sequence[Any], schedule_id: UUID, most: int, *conditions: ColumnElement[bool]
+    kind: str, columns: Sequence[Any], schedule_id: UUID, limit: int, *conditions: ColumnElement[bool]
 ) -> Select[Any]:
     return select(
         select(*columns)
         .where(execution_t.c.schedule_id == schedule_id, text(kind), *conditions)
         .order_by(execution_t.c.fire_ts.desc())
-        .limit(most)
+        .limit(limit)
         .subquery()
     )
 

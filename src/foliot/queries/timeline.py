@@ -108,9 +108,9 @@ class Timeline(Statements):
     async def _busiest(
         self, connection: AsyncConnection, rows: "_Rows", host_id: UUID, including: Sequence[UUID]
     ) -> list[ScheduleLoad]:
-        most = max_schedules(rows.bins)
-        found = [row.schedule_id for row in await connection.execute(rows.busiest(host_id, most))]
-        ids = list(dict.fromkeys([*found, *including[:most]]))
+        limit = max_schedules(rows.bins)
+        found = [row.schedule_id for row in await connection.execute(rows.busiest(host_id, limit))]
+        ids = list(dict.fromkeys([*found, *including[:limit]]))
         if not ids:
             return []
         wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in ids])
@@ -183,14 +183,14 @@ def _load_of(
 class _Rows:
     """The rows of `execution_t` with a fire time in the bins. All statements read the same rows."""
 
-    def __init__(self, dialect: Dialect, bins: Bins, most: int) -> None:
+    def __init__(self, dialect: Dialect, bins: Bins, limit: int) -> None:
         self.bins = bins
         self._dialect = dialect
-        self._most = most
+        self._limit = limit
 
     async def complete_from(self, connection: AsyncConnection) -> datetime:
         """Return the time from which on all rows are read. No row is created before its fire time."""
-        read = self._range(execution_t.c.execution_id).limit(self._most).subquery()
+        read = self._range(execution_t.c.execution_id).limit(self._limit).subquery()
         oldest = select(read.c.execution_id).order_by(read.c.execution_id).limit(1)
         last_read = (await connection.execute(oldest)).scalar_one_or_none()
         if last_read is None:
@@ -207,13 +207,13 @@ class _Rows:
             some.c.bin, some.c.status
         )
 
-    def busiest(self, host_id: UUID, most: int) -> Select[Any]:
+    def busiest(self, host_id: UUID, limit: int) -> Select[Any]:
         some = self._some(host_id)
         return (
             select(some.c.schedule_id)
             .group_by(some.c.schedule_id)
             .order_by(func.count().desc(), some.c.schedule_id)
-            .limit(most)
+            .limit(limit)
         )
 
     def by_schedule(self, host_id: UUID, wanted: Any) -> Select[Any]:
@@ -254,7 +254,7 @@ class _Rows:
 
     def _some(self, host_id: UUID) -> Any:
         """Select the host's rows with their bin. The cap applies to rows read, before filtering."""
-        read = self._range(*_READ).limit(self._most).subquery("read")
+        read = self._range(*_READ).limit(self._limit).subquery("read")
         fire = self._dialect.micros(read.c.fire_ts)
         started = self._dialect.micros(read.c.started_ts)
         width = self.bins.width // timedelta(microseconds=1)

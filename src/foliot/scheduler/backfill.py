@@ -93,9 +93,9 @@ class Backfiller:
             self._hints.send(Hint.EVENTS)
         return has_more
 
-    async def _advance(self, lease: Lease, backfill_id: UUID, most: int) -> BackfillAdvance:
+    async def _advance(self, lease: Lease, backfill_id: UUID, limit: int) -> BackfillAdvance:
         try:
-            return await self._store.step(lease, backfill_id, self._plan, most=most, most_open=MAX_OPEN)
+            return await self._store.step(lease, backfill_id, self._plan, limit=limit, max_open=MAX_OPEN)
         except (InvalidError, UnreadableError):
             # The schedule can't be read or planned, which firing reports. The backfill continues once it can.
             return BackfillAdvance()
@@ -108,6 +108,6 @@ class Backfiller:
             turns += [each for each in first if each not in turns]
         return turns
 
-    def _plan(self, schedule: Schedule, position_ts: datetime, to_ts: datetime, most: int) -> BackfillStep:
+    def _plan(self, schedule: Schedule, position_ts: datetime, to_ts: datetime, limit: int) -> BackfillStep:
         cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
-        return plan_backfill(schedule, cadence, position_ts, to_ts, most=most, calendars=self._calendars())
+        return plan_backfill(schedule, cadence, position_ts, to_ts, limit=limit, calendars=self._calendars())

@@ -230,12 +230,12 @@ class Backfills(Statements):
         backfill_id: UUID,
         plan: PlanBackfill,
         *,
-        most: int,
-        most_open: int,
+        limit: int,
+        max_open: int,
     ) -> BackfillAdvance:
         """Create the next executions and store the new position, in one transaction. Raises FencedError.
 
-        Creates at most `most` executions, and keeps up to `most_open` backfill executions open per schedule.
+        Creates at most `limit` executions, and keeps up to `max_open` backfill executions open per schedule.
         If `plan` raises, the exception propagates and nothing is written. A backfill of a deleted schedule
         is cancelled.
         """
@@ -250,7 +250,7 @@ class Backfills(Statements):
             await self._end(connection, backfill_id, BackfillState.CANCELLED)
             return BackfillAdvance(is_over=True)
         schedule = schedule_of(row)
-        room = min(most, most_open - await self._count_open(connection, schedule.schedule_id))
+        room = min(limit, max_open - await self._count_open(connection, schedule.schedule_id))
         opened = await self._opened(connection, schedule)
         if opened is not None:
             room, _ready = count_admissible(schedule.spec.overlap, opened, room)

@@ -53,20 +53,20 @@ class DueQueue:
         first = [line[0] for by_host in self._by_priority.values() for line in by_host.values() if line]
         return min(first, key=lambda due: due.run_ts, default=None)
 
-    def take(self, most: int) -> list[Due]:
+    def take(self, limit: int) -> list[Due]:
         taken: list[Due] = []
         waiting = [by_host for by_host in self._by_priority.values() if by_host]
         for index, by_host in enumerate(waiting):
             below = len(waiting) - index - 1
-            kept = below * (most // LOWER_SHARE)
-            self._take_turns(by_host, most - kept, taken)
+            kept = below * (limit // LOWER_SHARE)
+            self._take_turns(by_host, limit - kept, taken)
         # Unused reserved places go to any waiting schedule, most urgent first.
         for by_host in waiting:
-            self._take_turns(by_host, most, taken)
+            self._take_turns(by_host, limit, taken)
         return taken
 
-    def _take_turns(self, by_host: OrderedDict[UUID, deque[Due]], most: int, taken: list[Due]) -> None:
-        while by_host and len(taken) < most:
+    def _take_turns(self, by_host: OrderedDict[UUID, deque[Due]], limit: int, taken: list[Due]) -> None:
+        while by_host and len(taken) < limit:
             host_id, line = by_host.popitem(last=False)
             while line:
                 due = self._waiting.pop(line.popleft().schedule_id, None)

@@ -32,10 +32,10 @@ Depths = Mapping[str, Mapping[Priority, int]]
 
 
 class Measures:
-    def __init__(self, database: Database, *, most_of_queue: int = MAX_OF_QUEUE) -> None:
+    def __init__(self, database: Database, *, max_of_queue: int = MAX_OF_QUEUE) -> None:
         self._database = database
         self._dialect = database.dialect
-        self._most_of_queue = most_of_queue
+        self._max_of_queue = max_of_queue
 
     async def queue_depths(self) -> Depths:
         """Count ready executions that wait for a worker, by queue and priority, over all hosts.
@@ -53,7 +53,7 @@ class Measures:
                 table.c.due_by_ts <= self._dialect.plus(self._dialect.now(), LONGEST_SLA_S),
                 table.c.ready_ts <= self._dialect.now(),
             )
-            .limit(self._most_of_queue)
+            .limit(self._max_of_queue)
             .correlate(queue_t)
         )
         waiting = (

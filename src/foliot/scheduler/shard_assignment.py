@@ -81,8 +81,8 @@ def shares_of(view: ClusterView) -> Mapping[str, int]:
     """Return how many shards each candidate should lead."""
     held = _held(view)
     richest_first = sorted(view.candidates, key=lambda each: (-held[each], each))
-    least, more = divmod(len(view.holders), len(richest_first))
-    return {each: least + (rank < more) for rank, each in enumerate(richest_first)}
+    minimum, more = divmod(len(view.holders), len(richest_first))
+    return {each: minimum + (rank < more) for rank, each in enumerate(richest_first)}
 
 
 def _given_out(view: ClusterView, shares: Mapping[str, int]) -> Mapping[str, Sequence[int]]:

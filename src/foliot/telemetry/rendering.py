@@ -35,7 +35,7 @@ _PASSWORD_IN_URL = re.compile(r"(://[^\s:/@]*):\S*@")
 
 def configure(log_format: Format, level: LevelName) -> None:
     """Write this process's log lines to stderr in this format, from this level up."""
-    least = logging.getLevelNamesMapping()[level.upper()]
+    min_level = logging.getLevelNamesMapping()[level.upper()]
     timestamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
     _signature.instance_id = None
     finish: list[Processor] = [
@@ -49,7 +49,7 @@ def configure(log_format: Format, level: LevelName) -> None:
     ]
     structlog.configure(
         processors=finish,
-        wrapper_class=structlog.make_filtering_bound_logger(least),
+        wrapper_class=structlog.make_filtering_bound_logger(min_level),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
@@ -61,7 +61,7 @@ def configure(log_format: Format, level: LevelName) -> None:
                 *finish,
             ]
         ),
-        least,
+        min_level,
     )
     threading.excepthook = _tell_end
 
@@ -85,7 +85,7 @@ def sign(instance_id: str) -> None:
     _signature.instance_id = instance_id
 
 
-def _adopt_libraries(formatter: logging.Formatter, least: int) -> None:
+def _adopt_libraries(formatter: logging.Formatter, min_level: int) -> None:
     handler = _Handler(sys.stderr)
     handler.set_name(_HANDLER_NAME)
     handler.setFormatter(formatter)
@@ -94,7 +94,7 @@ def _adopt_libraries(formatter: logging.Formatter, least: int) -> None:
         root.removeHandler(other)
     root.addHandler(handler)
     # Set on both: once a task function has run, the root logger's level is lower, for execution logs.
-    handler.setLevel(max(least, logging.WARNING))
+    handler.setLevel(max(min_level, logging.WARNING))
     root.setLevel(handler.level)
     logging.captureWarnings(True)
 

@@ -29,16 +29,16 @@ class SpanQueue:
 
     def __init__(self, url: str, exporter: SpanExporter | None = None) -> None:
         try:
-            self._most = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE") or MAX_WAITING)
+            self._limit = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE") or MAX_WAITING)
             self._watched = _Watched(exporter or OTLPSpanExporter(endpoint=url, session=wary_session()), url)
-            self._processor = BatchSpanProcessor(self._watched, max_queue_size=self._most)
+            self._processor = BatchSpanProcessor(self._watched, max_queue_size=self._limit)
         except ValueError as error:
             raise SettingError(f"the OTEL_* variables can't be used: {error}") from None
         self._put = 0
 
     @property
     def is_full(self) -> bool:
-        return self._put - self._watched.taken >= self._most
+        return self._put - self._watched.taken >= self._limit
 
     def put(self, span: ReadableSpan) -> None:
         if self.is_full:

@@ -108,11 +108,11 @@ def require_bounded_count(text: str) -> None:
     Not part of `parse_rule`, because saved schedules with a larger COUNT must go on firing.
     """
     rule = parse_rule(text)
-    most = MAX_COUNT_WITH_SETPOS if rule.bysetpos else MAX_COUNT
-    if rule.count is not None and rule.count > most:
+    limit = MAX_COUNT_WITH_SETPOS if rule.bysetpos else MAX_COUNT
+    if rule.count is not None and rule.count > limit:
         with_setpos = " together with BYSETPOS" if rule.bysetpos else ""
         refuse(
-            f"COUNT {rule.count} is more than {most}, the maximum{with_setpos}",
+            f"COUNT {rule.count} is more than {limit}, the maximum{with_setpos}",
             "a smaller COUNT, or UNTIL with a date",
             "count_too_large",
         )

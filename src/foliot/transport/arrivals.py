@@ -39,12 +39,12 @@ class Arrivals:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LEFT_LYING_S, self._begin_rest)
 
-    def take(self, most: int) -> list[ExecutionDelivery]:
+    def take(self, limit: int) -> list[ExecutionDelivery]:
         held = by_urgency(self._held)
-        self._held = held[most:]
+        self._held = held[limit:]
         if not self._held:
             self._came.clear()
-        return held[:most]
+        return held[:limit]
 
     @property
     def count(self) -> int:

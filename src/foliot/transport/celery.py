@@ -47,7 +47,7 @@ class CeleryTransport:
         self,
         broker_queues: Sequence[BrokerQueue],  # noqa: ARG002
         *,
-        most: int,  # noqa: ARG002
+        limit: int,  # noqa: ARG002
         wait_s: float,
     ) -> list[ExecutionDelivery]:
         """Return nothing after `wait_s`: Celery's workers receive the messages."""

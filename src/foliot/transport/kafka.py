@@ -91,16 +91,16 @@ class KafkaTransport:
         await all_of(sent)
 
     async def receive(
-        self, broker_queues: Sequence[BrokerQueue], *, most: int, wait_s: float
+        self, broker_queues: Sequence[BrokerQueue], *, limit: int, wait_s: float
     ) -> list[ExecutionDelivery]:
         async with self._reaching(within_s=CALL_S + wait_s):
             consumer = await self._consuming(broker_queues)
-            found = await self._fetch(consumer, broker_queues, most)
+            found = await self._fetch(consumer, broker_queues, limit)
             if not found:
                 first = await consumer.getmany(timeout_ms=int(wait_s * 1000), max_records=1)
                 found = self._deliveries(first)
-                if found and len(found) < most:
-                    found += await self._fetch(consumer, broker_queues, most - len(found))
+                if found and len(found) < limit:
+                    found += await self._fetch(consumer, broker_queues, limit - len(found))
             if not found:
                 await self._probe(consumer)
         return by_urgency(found)
@@ -203,15 +203,15 @@ class KafkaTransport:
     # --- receiving --------------------------------------------------------------------------------
 
     async def _fetch(
-        self, consumer: AIOKafkaConsumer, broker_queues: Sequence[BrokerQueue], most: int
+        self, consumer: AIOKafkaConsumer, broker_queues: Sequence[BrokerQueue], limit: int
     ) -> list[ExecutionDelivery]:
         """Return messages that are already fetched, the most urgent queues first."""
         assigned = consumer.assignment()
         found: list[ExecutionDelivery] = []
         for broker_queue in in_order(broker_queues):
             mine = [each for each in assigned if each.topic == place_of(broker_queue)]
-            if mine and len(found) < most:
-                got = await consumer.getmany(*mine, timeout_ms=0, max_records=most - len(found))
+            if mine and len(found) < limit:
+                got = await consumer.getmany(*mine, timeout_ms=0, max_records=limit - len(found))
                 found += self._deliveries(got)
         return found
 

@@ -52,11 +52,11 @@ class MonitoredTransport:
         self._answered()
 
     async def receive(
-        self, broker_queues: Sequence[BrokerQueue], *, most: int, wait_s: float
+        self, broker_queues: Sequence[BrokerQueue], *, limit: int, wait_s: float
     ) -> list[ExecutionDelivery]:
         try:
             with self._counting():
-                found = await self.transport.receive(broker_queues, most=most, wait_s=wait_s)
+                found = await self.transport.receive(broker_queues, limit=limit, wait_s=wait_s)
         except BrokerUnreachableError as error:
             self._failed(error)
             raise

@@ -76,22 +76,22 @@ class NatsTransport:
                 await client.flush(timeout=int(CALL_S))
 
     async def receive(
-        self, broker_queues: Sequence[BrokerQueue], *, most: int, wait_s: float
+        self, broker_queues: Sequence[BrokerQueue], *, limit: int, wait_s: float
     ) -> list[ExecutionDelivery]:
         ordered = in_order(broker_queues)
         await self._arrivals.open()
         try:
             async with self._reaching(within_s=CALL_S + wait_s):
                 await self._make_consumers(ordered)
-                await self._fetch(ordered, most)
-                found = self._arrivals.take(most)
+                await self._fetch(ordered, limit)
+                found = self._arrivals.take(limit)
                 if not found:
                     await self._ask_for_next(ordered, wait_s)
                     await self._arrivals.wait(wait_s)
                     if self._arrivals.count:
                         # More messages often follow the first.
-                        await self._fetch(ordered, most)
-                    found = self._arrivals.take(most)
+                        await self._fetch(ordered, limit)
+                    found = self._arrivals.take(limit)
                 if not found:
                     client, _ = await self._connected()
                     await client.flush(timeout=int(CALL_S))
@@ -194,10 +194,10 @@ class NatsTransport:
 
     # --- receiving --------------------------------------------------------------------------------
 
-    async def _fetch(self, broker_queues: Sequence[BrokerQueue], most: int) -> None:
-        """Fetch waiting messages, one queue after another, up to `most`."""
+    async def _fetch(self, broker_queues: Sequence[BrokerQueue], limit: int) -> None:
+        """Fetch waiting messages, one queue after another, up to `limit`."""
         for broker_queue in broker_queues:
-            wanted = most - self._arrivals.count
+            wanted = limit - self._arrivals.count
             if wanted < 1:
                 return
             before, patience_s = self._arrivals.count, FIRST_WORD_S

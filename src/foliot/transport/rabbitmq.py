@@ -67,21 +67,21 @@ class RabbitTransport:
                 raise
 
     async def receive(
-        self, broker_queues: Sequence[BrokerQueue], *, most: int, wait_s: float
+        self, broker_queues: Sequence[BrokerQueue], *, limit: int, wait_s: float
     ) -> list[ExecutionDelivery]:
-        most = min(most, MAX_AT_ONCE)
+        limit = min(limit, MAX_AT_ONCE)
         await self._arrivals.open()
         try:
             async with self._connecting(CALL_S + wait_s):
                 queues = await self._open(broker_queues)
-                found = self._arrivals.take(most)
-                found += await self._fetch(queues, most - len(found))
+                found = self._arrivals.take(limit)
+                found += await self._fetch(queues, limit - len(found))
                 if not found:
                     await self._consume(queues)
                     await self._arrivals.wait(wait_s)
-                    found = self._arrivals.take(most)
+                    found = self._arrivals.take(limit)
                     if found:
-                        found += await self._fetch(queues, most - len(found))
+                        found += await self._fetch(queues, limit - len(found))
                     elif any(queue.channel.is_closed for queue in queues.values()):
                         raise ConnectionResetError("the connection was lost")
         finally:
@@ -175,10 +175,10 @@ class RabbitTransport:
         await self._end(self._consumers.keys() - set(broker_queues))
         return {broker_queue: self._queues[broker_queue] for broker_queue in in_order(broker_queues)}
 
-    async def _fetch(self, queues: dict[BrokerQueue, AbstractQueue], most: int) -> list[ExecutionDelivery]:
+    async def _fetch(self, queues: dict[BrokerQueue, AbstractQueue], limit: int) -> list[ExecutionDelivery]:
         found: list[ExecutionDelivery] = []
         for broker_queue, queue in queues.items():
-            while len(found) < most:
+            while len(found) < limit:
                 message = await queue.get(fail=False, timeout=None)
                 if message is None:
                     break

@@ -72,17 +72,17 @@ class RedisTransport:
             await (pipeline.execute() if messages else self._redis.ping())
 
     async def receive(
-        self, broker_queues: Sequence[BrokerQueue], *, most: int, wait_s: float
+        self, broker_queues: Sequence[BrokerQueue], *, limit: int, wait_s: float
     ) -> list[ExecutionDelivery]:
         ordered = in_order(broker_queues)
         async with self._reaching(within_s=CALL_S + wait_s):
             try:
                 await self._make_groups(ordered)
-                found = await self._abandoned(ordered, most)
-                if len(found) < most:
-                    found += await self._fetched(ordered, most - len(found))
+                found = await self._abandoned(ordered, limit)
+                if len(found) < limit:
+                    found += await self._fetched(ordered, limit - len(found))
                 if not found:
-                    found = await self._first(ordered, most, wait_s)
+                    found = await self._first(ordered, limit, wait_s)
             except ResponseError:
                 # A stream or its group was deleted. The next call creates them again.
                 self._known.clear()
@@ -121,36 +121,36 @@ class RedisTransport:
                     raise
             self._known.add(broker_queue)
 
-    async def _abandoned(self, broker_queues: Sequence[BrokerQueue], most: int) -> list[ExecutionDelivery]:
+    async def _abandoned(self, broker_queues: Sequence[BrokerQueue], limit: int) -> list[ExecutionDelivery]:
         """Take over messages that another receiver has held for too long. Checked only now and then."""
         if self._clock.monotonic() - self._checked_at < self._abandoned_s / 3:
             return []
         found: list[ExecutionDelivery] = []
         for broker_queue in broker_queues:
-            if len(found) < most:
+            if len(found) < limit:
                 _, entries, *_ = await self._redis.xautoclaim(
                     place_of(broker_queue),
                     GROUP,
                     CONSUMER,
                     min_idle_time=int(self._abandoned_s * 1000),
-                    count=most - len(found),
+                    count=limit - len(found),
                 )
                 for entry_id, fields in entries:
                     found += await self._delivery(broker_queue, entry_id, fields[FIELD.encode()])
-        if len(found) < most:
+        if len(found) < limit:
             self._checked_at = self._clock.monotonic()
         return found
 
-    async def _fetched(self, broker_queues: Sequence[BrokerQueue], most: int) -> list[ExecutionDelivery]:
+    async def _fetched(self, broker_queues: Sequence[BrokerQueue], limit: int) -> list[ExecutionDelivery]:
         keys = [place_of(broker_queue) for broker_queue in broker_queues]
-        rows: Any = await self._fetch(keys=keys, args=[GROUP, CONSUMER, most])
+        rows: Any = await self._fetch(keys=keys, args=[GROUP, CONSUMER, limit])
         found: list[ExecutionDelivery] = []
         for number, entry_id, body in rows:
             found += await self._delivery(broker_queues[number - 1], entry_id, body)
         return found
 
     async def _first(
-        self, broker_queues: Sequence[BrokerQueue], most: int, wait_s: float
+        self, broker_queues: Sequence[BrokerQueue], limit: int, wait_s: float
     ) -> list[ExecutionDelivery]:
         """Wait for a message. At most one per queue arrives."""
         by_place = {place_of(broker_queue).encode(): broker_queue for broker_queue in broker_queues}
@@ -162,11 +162,11 @@ class RedisTransport:
             for entry_id, fields in entries:
                 found += await self._delivery(by_place[place], entry_id, fields[FIELD.encode()])
         found = by_urgency(found)
-        if len(found) > most:
-            await self.give_back(found[most:])
-        elif found and len(found) < most:
-            found += await self._fetched(broker_queues, most - len(found))
-        return found[:most]
+        if len(found) > limit:
+            await self.give_back(found[limit:])
+        elif found and len(found) < limit:
+            found += await self._fetched(broker_queues, limit - len(found))
+        return found[:limit]
 
     async def _delivery(
         self, broker_queue: BrokerQueue, entry_id: bytes, body: bytes

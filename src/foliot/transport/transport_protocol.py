@@ -57,9 +57,9 @@ class Transport(Protocol):
         ...
 
     async def receive(
-        self, broker_queues: Sequence[BrokerQueue], *, most: int, wait_s: float
+        self, broker_queues: Sequence[BrokerQueue], *, limit: int, wait_s: float
     ) -> list[ExecutionDelivery]:
-        """Return up to `most` messages, the most urgent first. Waits up to `wait_s` seconds for the first.
+        """Return up to `limit` messages, the most urgent first. Waits up to `wait_s` seconds for the first.
 
         A received message is delivered to nobody else until the receiver disconnects, gives it back, or does
         not acknowledge it for too long.

@@ -38,7 +38,7 @@ class _Field:
     name: str
     low: int
     high: int
-    most_hashed: int
+    max_hashed: int
     names: tuple[str, ...] = ()
     first_name: int = 0
 
@@ -165,7 +165,7 @@ def _number(text: str, field: _Field) -> int:
 
 
 def _hashed(term: re.Match[str], field: _Field, key: str) -> set[int]:
-    low, high = (field.low, field.most_hashed) if term[1] is None else (int(term[1]), int(term[2]))
+    low, high = (field.low, field.max_hashed) if term[1] is None else (int(term[1]), int(term[2]))
     digest = blake2b(f"{key} {field.name}".encode(), digest_size=8).digest()
     number = int.from_bytes(digest, "big")
     size = high - low + 1

@@ -68,18 +68,18 @@ def judge_rows(history: StoredHistory, calendars: Calendars, tally: CheckCounts)
 
 def _judge_lateness(history: StoredHistory, row: Row, document: Document, late_s: float) -> Iterator[Finding]:
     misfire = document.get("misfire") or {}
-    policy, most_s = misfire.get("policy", "fire_once"), float(misfire.get("grace_seconds", 3600))
+    policy, max_s = misfire.get("policy", "fire_once"), float(misfire.get("grace_seconds", 3600))
     if policy == "skip":
-        most_s = min(most_s, SKIP_AFTER_S)
+        max_s = min(max_s, SKIP_AFTER_S)
     jitter_s = float(document.get("jitter_seconds") or 0)
-    if row.has_fired and late_s > most_s + jitter_s + SLACK_S:
+    if row.has_fired and late_s > max_s + jitter_s + SLACK_S:
         wrong = f"fired {late_s:.1f} s after its time"
-        yield _finding(history, row, FindingKind.LATE, wrong, f"skipped: it may be {most_s:g} s late")
+        yield _finding(history, row, FindingKind.LATE, wrong, f"skipped: it may be {max_s:g} s late")
     # Rows without an instance were written by a change of the schedule. `fire_all` skips times over a limit.
     is_by_lateness = row.reason == _MISFIRE and row.scheduler_instance_id is not None and policy != "fire_all"
-    if is_by_lateness and late_s < most_s:
+    if is_by_lateness and late_s < max_s:
         wrong = f"skipped as late, {late_s:.1f} s after its time"
-        yield _finding(history, row, FindingKind.LATE, wrong, f"it may be {most_s:g} s late")
+        yield _finding(history, row, FindingKind.LATE, wrong, f"it may be {max_s:g} s late")
 
 
 def _judge_window(history: StoredHistory, row: Row, window: Document) -> Iterator[Finding]:

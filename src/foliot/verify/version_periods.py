@@ -81,11 +81,11 @@ def _first_of(version: VersionPeriod) -> datetime:
 
 
 def _has_run_enough(history: StoredHistory, version: VersionPeriod) -> bool:
-    most = version.document.get("max_runs")
-    if most is None:
+    max_runs = version.document.get("max_runs")
+    if max_runs is None:
         return False
     fired = sum(1 for row in history.rows if row.has_fired and row.version < version.number)
-    return history.fired_before + fired >= int(most)
+    return history.fired_before + fired >= int(max_runs)
 
 
 def rests_after(history: StoredHistory, row: Row, fired: int) -> bool:
@@ -96,8 +96,8 @@ def rests_after(history: StoredHistory, row: Row, fired: int) -> bool:
     if row.reason == ERROR:
         return True
     version = history.version.get(row.version)
-    most = None if version is None else version.document.get("max_runs")
-    return most is not None and row.has_fired and fired >= int(most)
+    max_runs = None if version is None else version.document.get("max_runs")
+    return max_runs is not None and row.has_fired and fired >= int(max_runs)
 
 
 def revived_ts(history: StoredHistory, row: Row) -> datetime | None:

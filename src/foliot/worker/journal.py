@@ -149,4 +149,4 @@ class Journal:
 
 
 def _kept(text: str) -> str:
-    return kept_text(str(text), most=CHARACTERS_PER_LINE)
+    return kept_text(str(text), limit=CHARACTERS_PER_LINE)

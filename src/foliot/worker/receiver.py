@@ -46,7 +46,7 @@ class Receiver:
             return WITHOUT_QUEUES_S
         try:
             found = await self._transport.receive(
-                broker_queues, most=min(worker.room, MAX_AT_ONCE), wait_s=WAIT_S
+                broker_queues, limit=min(worker.room, MAX_AT_ONCE), wait_s=WAIT_S
             )
         except BrokerUnreachableError:
             # The broker may count as away now: then the worker must poll the database itself.

@@ -330,11 +330,11 @@ _VERSIONS: Columns = {"schedule_id": Uuid(), "aggregate_version": Integer()}
 def _claim(
     dialect: Dialect, queues: tuple[tuple[UUID, str], ...], scope: ClaimScope | None, excludes: bool
 ) -> ReturningUpdate[Any]:
-    most = bindparam("most", type_=Integer())
+    limit = bindparam("most", type_=Integer())
     conditions = _in_scope(dialect, scope)
     if excludes:
         conditions += (_is_not_excluded(dialect),)
-    return _take(dialect, dialect.claimable(queues, most, *conditions))
+    return _take(dialect, dialect.claimable(queues, limit, *conditions))
 
 
 def _is_not_excluded(dialect: Dialect) -> ColumnElement[bool]:

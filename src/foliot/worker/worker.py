@@ -118,7 +118,7 @@ class Worker:
         # Reserve slots now, not when a claim begins: a receiver may check for free slots in between.
         with self._reserved(sum(batches)):
             counts = await asyncio.gather(
-                *(self._claim(most, scope) for most in batches), return_exceptions=True
+                *(self._claim(limit, scope) for limit in batches), return_exceptions=True
             )
         self._tell_load()
         for failure in counts:
@@ -197,15 +197,15 @@ class Worker:
         self._tell_load()
         return count
 
-    async def _claim(self, most: int, scope: ClaimScope | None) -> int:
-        if most < 1:
+    async def _claim(self, limit: int, scope: ClaimScope | None) -> int:
+        if limit < 1:
             return 0
         queues = await self._known_queues()
         return await self._begin(
             await self._store.claim(
                 self.worker_id,
                 queues,
-                limit=most,
+                limit=limit,
                 lease_s=self._lease_s,
                 scope=scope,
                 excluding=self._unrunnable.passed_over(),

@@ -29,9 +29,9 @@ ONE_AT_A_TIME = {"policy": "queue", "max_instances": 1}
 MAX_OPEN = 200
 
 
-def plan(schedule: Schedule, position_ts: datetime, to_ts: datetime, most: int) -> BackfillStep:
+def plan(schedule: Schedule, position_ts: datetime, to_ts: datetime, limit: int) -> BackfillStep:
     cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
-    return plan_backfill(schedule, cadence, position_ts, to_ts, most=most)
+    return plan_backfill(schedule, cadence, position_ts, to_ts, limit=limit)
 
 
 async def request(scene: Scene, schedule: Schedule, hours: int) -> Backfill:
@@ -46,12 +46,12 @@ async def step(
     lease: Lease,
     backfill: Backfill,
     *,
-    most: int = 100,
-    most_open: int = MAX_OPEN,
+    limit: int = 100,
+    max_open: int = MAX_OPEN,
     store: SqlStore | None = None,
 ) -> BackfillAdvance:
     backfills = (store or scene.store).backfills
-    return await backfills.step(lease, backfill.backfill_id, plan, most=most, most_open=most_open)
+    return await backfills.step(lease, backfill.backfill_id, plan, limit=limit, max_open=max_open)
 
 
 async def made(scene: Scene, schedule: Schedule) -> list[Execution]:
@@ -132,7 +132,7 @@ class BackfillConformance:
         schedule = await scene.add(trigger=HOURLY, overlap=FREELY, queue="past", priority="high")
         backfill = await request(scene, schedule, 5)
         lease = await scene.lead()
-        advances = [await step(scene, lease, backfill, most=2) for _ in range(4)]
+        advances = [await step(scene, lease, backfill, limit=2) for _ in range(4)]
         assert [(each.created, each.ready, each.is_over) for each in advances] == [
             (2, 2, False),
             (2, 2, False),
@@ -234,25 +234,25 @@ class BackfillConformance:
         schedule = await scene.add(trigger=HOURLY, overlap=FREELY)
         backfill = await request(scene, schedule, 10)
         lease = await scene.lead()
-        assert (await step(scene, lease, backfill, most_open=4)).created == 4
-        assert await step(scene, lease, backfill, most_open=4) == BackfillAdvance()
+        assert (await step(scene, lease, backfill, max_open=4)).created == 4
+        assert await step(scene, lease, backfill, max_open=4) == BackfillAdvance()
         claim = await scene.claim_one()
-        assert await step(scene, lease, backfill, most_open=4) == BackfillAdvance(), "it still runs"
+        assert await step(scene, lease, backfill, max_open=4) == BackfillAdvance(), "it still runs"
         await scene.settle(claim, Status.SUCCESS)
-        assert (await step(scene, lease, backfill, most_open=4)).created == 1
+        assert (await step(scene, lease, backfill, max_open=4)).created == 1
 
     async def test_a_step_that_is_not_committed_leaves_nothing_behind(self, scene: Scene) -> None:
         schedule = await scene.add(trigger=HOURLY)
         backfill = await request(scene, schedule, 5)
         lease = await scene.lead()
-        await step(scene, lease, backfill, most=2)
+        await step(scene, lease, backfill, limit=2)
         before = await scene.store.backfills.get(backfill.backfill_id)
 
-        def failing(_schedule: Schedule, _position: datetime, _to: datetime, _most: int) -> BackfillStep:
+        def failing(_schedule: Schedule, _position: datetime, _to: datetime, _limit: int) -> BackfillStep:
             raise KeyError("mine")
 
         with pytest.raises(KeyError):
-            await scene.store.backfills.step(lease, backfill.backfill_id, failing, most=9, most_open=9)
+            await scene.store.backfills.step(lease, backfill.backfill_id, failing, limit=9, max_open=9)
         assert await scene.store.backfills.get(backfill.backfill_id) == before
         await step(scene, lease, backfill)
         assert times(await made(scene, schedule)) == hours_of(backfill)
@@ -261,7 +261,7 @@ class BackfillConformance:
         schedule = await scene.add(trigger=HOURLY, overlap=FREELY)
         backfill = await request(scene, schedule, 5)
         old = await scene.lead(instance_id="one")
-        await step(scene, old, backfill, most=2)
+        await step(scene, old, backfill, limit=2)
         new = await scene.lead(instance_id="two")
         with pytest.raises(FencedError):
             await step(scene, old, backfill)
@@ -275,7 +275,7 @@ class BackfillConformance:
         lease = await scene.lead()
         stores = await scene.stores(4)
         while (await scene.store.backfills.get(backfill.backfill_id)).state is not BackfillState.DONE:
-            await asyncio.gather(*(step(scene, lease, backfill, most=3, store=each) for each in stores))
+            await asyncio.gather(*(step(scene, lease, backfill, limit=3, store=each) for each in stores))
         assert times(await made(scene, schedule)) == hours_of(backfill)
 
     async def test_each_shard_sees_to_the_backfills_of_its_schedules(self, scene: Scene) -> None:
@@ -304,7 +304,7 @@ class BackfillConformance:
         schedule = await scene.add(trigger=HOURLY)
         backfill = await request(scene, schedule, 6)
         lease = await scene.lead()
-        await step(scene, lease, backfill, most=4)
+        await step(scene, lease, backfill, limit=4)
         running = await scene.claim_one()
         manual = await scene.trigger(schedule)
         told, ended = await scene.store.backfills.cancel(backfill.backfill_id, author=Author("bob"))
@@ -340,7 +340,7 @@ class BackfillConformance:
         schedule = await scene.add(trigger=HOURLY)
         backfill = await request(scene, schedule, 4)
         lease = await scene.lead()
-        await step(scene, lease, backfill, most=2)
+        await step(scene, lease, backfill, limit=2)
         await scene.delete(schedule)
         assert [row.status for row in await made(scene, schedule)] == [Status.CANCELLED] * 2
         assert (await step(scene, lease, backfill)).is_over

@@ -300,8 +300,8 @@ async def _write_and_fail(database: Database) -> None:
 
 
 async def _step(scene: Scene, lease: Lease, backfill_id: UUID) -> BackfillAdvance:
-    def plan(schedule: Schedule, position_ts: Any, to_ts: Any, most: int) -> Any:
+    def plan(schedule: Schedule, position_ts: Any, to_ts: Any, limit: int) -> Any:
         cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
-        return plan_backfill(schedule, cadence, position_ts, to_ts, most=most)
+        return plan_backfill(schedule, cadence, position_ts, to_ts, limit=limit)
 
-    return await scene.store.backfills.step(lease, backfill_id, plan, most=100, most_open=100)
+    return await scene.store.backfills.step(lease, backfill_id, plan, limit=100, max_open=100)

@@ -58,13 +58,15 @@ def ids(found: Iterable[ExecutionMessage | ExecutionDelivery]) -> set[UUID]:
 
 
 async def received(
-    scene: TransportScene, transport: Transport, count: int, *, most: int = 100
+    scene: TransportScene, transport: Transport, count: int, *, limit: int = 100
 ) -> list[ExecutionDelivery]:
     """Receive `count` messages. Raise TimeoutError if they do not arrive in time."""
     found: list[ExecutionDelivery] = []
     async with asyncio.timeout(WITHIN_S):
         while len(found) < count:
-            found += await transport.receive(lanes_of(scene), most=min(most, count - len(found)), wait_s=0.5)
+            found += await transport.receive(
+                lanes_of(scene), limit=min(limit, count - len(found)), wait_s=0.5
+            )
     return found
 
 
@@ -75,7 +77,7 @@ async def nothing_but(
     await transport.publish(marker)
     found = await received(scene, transport, len(marker))
     await transport.acknowledge(found)
-    found += await transport.receive(lanes_of(scene), most=100, wait_s=0.3)
+    found += await transport.receive(lanes_of(scene), limit=100, wait_s=0.3)
     assert ids(found) == ids(marker)
 
 
@@ -84,7 +86,7 @@ async def nothing_is_left(scene: TransportScene, transport: Transport) -> None:
     now = asyncio.get_running_loop().time
     ends = now() + 2 * ABANDONED_S
     while now() < ends:
-        assert await transport.receive(lanes_of(scene), most=100, wait_s=0.3) == []
+        assert await transport.receive(lanes_of(scene), limit=100, wait_s=0.3) == []
 
 
 async def _received_until_it_fails(scene: TransportScene, transport: Transport) -> list[ExecutionDelivery]:
@@ -93,7 +95,7 @@ async def _received_until_it_fails(scene: TransportScene, transport: Transport) 
     async with asyncio.timeout(WITHIN_S):
         while True:
             try:
-                found += await transport.receive(lanes_of(scene), most=1, wait_s=0.1)
+                found += await transport.receive(lanes_of(scene), limit=1, wait_s=0.1)
             except BrokerUnreachableError:
                 return found
 
@@ -128,7 +130,7 @@ class TransportConformance:
 
     async def test_with_nothing_to_receive_it_comes_back_empty(self, transport_scene: TransportScene) -> None:
         worker = transport_scene.open()
-        assert await worker.receive(lanes_of(transport_scene), most=10, wait_s=0.1) == []
+        assert await worker.receive(lanes_of(transport_scene), limit=10, wait_s=0.1) == []
 
     async def test_no_more_than_asked_for(self, transport_scene: TransportScene) -> None:
         leader, worker = transport_scene.open(), transport_scene.open()
@@ -136,7 +138,7 @@ class TransportConformance:
         await leader.publish(messages)
         found: list[ExecutionDelivery] = []
         while len(found) < 10:
-            batch = await worker.receive(lanes_of(transport_scene), most=3, wait_s=0.5)
+            batch = await worker.receive(lanes_of(transport_scene), limit=3, wait_s=0.5)
             assert len(batch) <= 3
             await worker.acknowledge(batch)
             found += batch
@@ -152,7 +154,7 @@ class TransportConformance:
         found: list[ExecutionDelivery] = []
         async with asyncio.timeout(WITHIN_S):
             while len(found) < 12:
-                batch = await worker.receive(lanes_of(transport_scene), most=12 - len(found), wait_s=0.5)
+                batch = await worker.receive(lanes_of(transport_scene), limit=12 - len(found), wait_s=0.5)
                 order = [list(Priority).index(each.message.priority) for each in batch]
                 assert order == sorted(order)
                 found += batch
@@ -166,7 +168,7 @@ class TransportConformance:
 
         async def work(worker: Transport) -> None:
             while len(seen) < len(messages):
-                batch = await worker.receive(lanes_of(transport_scene), most=7, wait_s=0.2)
+                batch = await worker.receive(lanes_of(transport_scene), limit=7, wait_s=0.2)
                 await worker.acknowledge(batch)
                 seen.extend(each.message.execution_id for each in batch)
 
@@ -206,7 +208,7 @@ class TransportConformance:
         other, seen = transport_scene.open(), set[UUID]()
         async with asyncio.timeout(WITHIN_S):
             while not left <= seen:
-                batch = await other.receive(lanes_of(transport_scene), most=10, wait_s=0.5)
+                batch = await other.receive(lanes_of(transport_scene), limit=10, wait_s=0.5)
                 await other.acknowledge(batch)
                 seen |= ids(batch)
         assert seen <= ids(messages)
@@ -219,7 +221,7 @@ class TransportConformance:
         found: list[ExecutionDelivery] = []
         async with asyncio.timeout(WITHIN_S):
             while len(found) < 2:
-                found += await worker.receive(only, most=10, wait_s=0.5)
+                found += await worker.receive(only, limit=10, wait_s=0.5)
         assert ids(found) == ids(high)
         await worker.acknowledge(found)
         await worker.close()
@@ -251,7 +253,7 @@ class TransportConformance:
         async with asyncio.timeout(AGAIN_WITHIN_S):
             while not ids(messages) <= seen:
                 try:
-                    batch = await worker.receive(lanes_of(transport_scene), most=10, wait_s=0.5)
+                    batch = await worker.receive(lanes_of(transport_scene), limit=10, wait_s=0.5)
                     seen |= ids(batch)
                     await worker.acknowledge(batch)
                 except BrokerUnreachableError:

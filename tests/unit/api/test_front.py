@@ -66,7 +66,7 @@ def doors() -> Doors:
 def app(heard: Heard, answers: list[RequestAnswered], doors: Doors) -> FastAPI:
     made = FastAPI()
     error_responses.install(made)
-    add_front(made, heard, answers.append, body_limit=LIMIT, most_under_way=MAX_UNDER_WAY)
+    add_front(made, heard, answers.append, body_limit=LIMIT, max_under_way=MAX_UNDER_WAY)
 
     @made.get("/api/v1/me")
     async def me(request: Request) -> dict[str, str]:
@@ -309,7 +309,7 @@ async def test_a_stream_that_ends_is_not_taken_off_twice(doors: Doors) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await doors.pass_through()
 
-    overload = Overload(app, most=1)
+    overload = Overload(app, limit=1)
     streams = [asyncio.ensure_future(overload(_scope("/"), _never, _ignore)) for _ in range(3)]
     await doors.entered(3)
     doors.open.set()
@@ -323,7 +323,7 @@ async def test_what_fails_or_is_cancelled_is_no_longer_under_way(doors: Doors) -
             raise RuntimeError
         await doors.pass_through()
 
-    overload = Overload(fail_or_wait, most=2)
+    overload = Overload(fail_or_wait, limit=2)
     with pytest.raises(RuntimeError):
         await overload(_scope("/fail"), _never, _ignore)
     waiting = asyncio.ensure_future(overload(_scope("/wait"), _never, _ignore))

@@ -50,7 +50,7 @@ def test_help_shows_the_options_in_order_with_the_commands_own_words(
 
 
 def test_a_list_has_a_limit_unless_all_is_asked_for() -> None:
-    assert Listing().most == 50
-    assert Listing(limit=7).most == 7
-    assert Listing(all=True).most is None
+    assert Listing().max_items == 50
+    assert Listing(limit=7).max_items == 7
+    assert Listing(all=True).max_items is None
     assert json.dumps(Listing().output) == json.dumps(Format.TABLE)

@@ -135,7 +135,7 @@ async def test_while_a_replica_is_read_from_what_waits_for_the_primary_does_not_
     tmp_path: Path, clock: VirtualClock, pulse: Pulse
 ) -> None:
     store = open_store(f"sqlite:///{tmp_path / 'no-folder' / 'foliot.db'}", clock=clock)
-    watch = ReplicaWatch(store.database, store.database, Observers(), most_lag_s=5)
+    watch = ReplicaWatch(store.database, store.database, Observers(), max_lag_s=5)
     readiness = Readiness(
         store.database,
         pulse,

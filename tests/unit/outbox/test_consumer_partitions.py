@@ -37,7 +37,7 @@ def test_hosts_spread_over_the_partitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "most", "taken", "end"),
+    ("sizes", "limit", "taken", "end"),
     [
         ((1, 1, 1), 2, 2, 3),
         ((3, 1), 2, 3, 4),
@@ -46,16 +46,16 @@ def test_hosts_spread_over_the_partitions() -> None:
         ((), 4, 0, 1),
     ],
 )
-def test_a_batch_ends_with_a_transaction(sizes: tuple[int, ...], most: int, taken: int, end: int) -> None:
+def test_a_batch_ends_with_a_transaction(sizes: tuple[int, ...], limit: int, taken: int, end: int) -> None:
     rows = placed(*sizes)
-    stretch = whole_transactions(rows, partition=0, partitions=1, most=most, end=len(rows) + 1)
+    stretch = whole_transactions(rows, partition=0, partitions=1, limit=limit, end=len(rows) + 1)
     assert (len(stretch.own), stretch.end) == (taken, end)
 
 
 def test_a_partition_goes_past_what_is_anothers() -> None:
     other = next(UUID(int=n) for n in range(1, 99) if partition_of(UUID(int=n), 2) == 1)
     rows = placed(5, host=other)
-    assert whole_transactions(rows, partition=0, partitions=2, most=2, end=6) == ((), 6)
+    assert whole_transactions(rows, partition=0, partitions=2, limit=2, end=6) == ((), 6)
 
 
 @pytest.mark.parametrize(

@@ -45,15 +45,15 @@ def refusing(*ids: str) -> Callable[[BrokerMessage], Awaitable[None]]:
 
 
 async def test_two_of_one_aggregate_are_never_under_way_at_once_and_many_aggregates_are() -> None:
-    most: list[int] = []
+    counts: list[int] = []
 
     async def answer(_message: BrokerMessage) -> None:
-        most.append(len(wire.under_way))
+        counts.append(len(wire.under_way))
         await asyncio.sleep(0)
 
     wire = Wire(answer)
     assert await send_in_order(parcels_of("abcabcaab"), wire.send, always) == 9
-    assert max(most) == 3
+    assert max(counts) == 3
     assert [each for each in wire.sent if each in "0367"] == ["0", "3", "6", "7"]
 
 

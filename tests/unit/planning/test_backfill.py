@@ -18,8 +18,8 @@ def count(schedule: Schedule, from_ts: datetime, to_ts: datetime, now: datetime 
     return admit_backfill(schedule, cadence_of(schedule), from_ts, to_ts, now)
 
 
-def step(schedule: Schedule, from_ts: datetime, to_ts: datetime, most: int = 1000) -> BackfillStep:
-    return plan_backfill(schedule, cadence_of(schedule), from_ts, to_ts, most=most)
+def step(schedule: Schedule, from_ts: datetime, to_ts: datetime, limit: int = 1000) -> BackfillStep:
+    return plan_backfill(schedule, cadence_of(schedule), from_ts, to_ts, limit=limit)
 
 
 def refusal(schedule: Schedule, from_ts: datetime, to_ts: datetime, now: datetime = NOON) -> tuple[str, str]:
@@ -82,9 +82,9 @@ def test_a_range_that_makes_no_sense_is_refused(
 
 def test_a_range_with_too_many_times_is_refused() -> None:
     schedule = created(trigger={"kind": "interval", "seconds": 1}, start_ts=NOON - 30 * DAY)
-    most = timedelta(seconds=MAX_TIMES)
-    assert count(schedule, NOON - most, NOON) == MAX_TIMES
-    assert refusal(schedule, NOON - most - timedelta(seconds=1), NOON) == ("/from_ts", "too_many")
+    limit = timedelta(seconds=MAX_TIMES)
+    assert count(schedule, NOON - limit, NOON) == MAX_TIMES
+    assert refusal(schedule, NOON - limit - timedelta(seconds=1), NOON) == ("/from_ts", "too_many")
 
 
 def test_a_delay_has_no_times_to_fire_again() -> None:
@@ -100,13 +100,13 @@ def test_an_interval_without_times_says_what_it_counts_from() -> None:
 # --- stepping ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("most", [1, 7, 24, 100])
-def test_steps_of_any_size_fire_every_time_once_and_in_order(most: int) -> None:
+@pytest.mark.parametrize("limit", [1, 7, 24, 100])
+def test_steps_of_any_size_fire_every_time_once_and_in_order(limit: int) -> None:
     schedule = created(trigger=HOURLY)
     position, fired = NOON - DAY, list[datetime]()
     for _ in range(100):
-        planned = step(schedule, position, NOON, most)
-        assert len(planned.fire_times) <= most
+        planned = step(schedule, position, NOON, limit)
+        assert len(planned.fire_times) <= limit
         fired += planned.fire_times
         position = planned.position_ts
         if planned.is_last:

@@ -156,10 +156,10 @@ def test_the_scheduler_decides_what_was_forecast_and_nothing_else(
     from_ts = beginning + timedelta(hours=first_h)
     to_ts = from_ts + timedelta(hours=reach_h)
     expected = [each for each in decided(schedule, to_ts) if each.fire_ts >= from_ts]
-    assert list(forecast(schedule, from_ts, to_ts, most=10_000, calendars=BOOK).times) == expected
+    assert list(forecast(schedule, from_ts, to_ts, limit=10_000, calendars=BOOK).times) == expected
 
     if to_ts > from_ts:
-        bins = Bins.over(max(from_ts, NOON), max(to_ts, NOON + timedelta(seconds=1)), most=50)
+        bins = Bins.over(max(from_ts, NOON), max(to_ts, NOON + timedelta(seconds=1)), limit=50)
         expected = [each for each in decided(schedule, bins.to_ts) if each.fire_ts >= bins.from_ts]
         counts = [0] * bins.count
         for each in expected:
@@ -232,10 +232,10 @@ def test_of_a_delay_only_the_next_time_is_known() -> None:
 
 
 def test_a_forecast_is_cut_at_the_most_and_says_so() -> None:
-    found = forecast(created(), NOON, at(60), most=2)
+    found = forecast(created(), NOON, at(60), limit=2)
     assert [each.fire_ts for each in found.times] == [at(1), at(2)]
     assert found.is_cut
-    assert not forecast(created(), NOON, at(3), most=2).is_cut
+    assert not forecast(created(), NOON, at(3), limit=2).is_cut
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_far_range_of_every_second_is_reached_at_once() -> None:
     schedule = created(trigger=EVERY_SECOND, max_runs=900_000_000, window={"hours_of_day": [3]})
     began = time.process_time()
     from_ts = NOON + days(2000) + timedelta(hours=15)
-    found = forecast(schedule, from_ts, from_ts + days(1), most=3)
+    found = forecast(schedule, from_ts, from_ts + days(1), limit=3)
     assert [each.fire_ts for each in found.times] == [from_ts + timedelta(seconds=n) for n in range(3)]
     assert time.process_time() - began < 0.5
 
@@ -318,7 +318,7 @@ def test_a_window_that_never_opens_again_is_given_up() -> None:
 
 # --- many schedules -------------------------------------------------------------------------------------
 
-HOUR_OF_MINUTES = Bins.over(NOON, at(60), most=60)
+HOUR_OF_MINUTES = Bins.over(NOON, at(60), limit=60)
 
 
 def many(count: int, **fields: Any) -> list[Due]:
@@ -347,7 +347,7 @@ def test_schedules_with_the_same_times_are_counted_once() -> None:
         *many(50, trigger=trigger),
         *many(50, trigger=trigger, retry={"max_attempts": 9}, timeout_seconds=9),
     ]
-    load = count_per_bin(dues, HOUR_OF_MINUTES, most_work=70)
+    load = count_per_bin(dues, HOUR_OF_MINUTES, max_work=70)
     assert load.left_out == 0
     assert load.counts == (100 * 59, *[100 * 60] * 59)
 
@@ -357,7 +357,7 @@ def test_what_would_take_too_long_is_left_out_and_told() -> None:
         *many(1, trigger={"kind": "interval", "seconds": 2}),
         *many(3, trigger={"kind": "cron", "expression": "* * * * *"}),
     ]
-    load = count_per_bin(dues, HOUR_OF_MINUTES, most_work=70)
+    load = count_per_bin(dues, HOUR_OF_MINUTES, max_work=70)
     assert load.left_out == 1
     assert load.counts == (0, *[3] * 59)
 
@@ -368,7 +368,7 @@ def test_a_schedule_that_can_not_be_planned_fires_nothing() -> None:
 
 
 def test_a_month_of_seconds_is_counted_in_no_time() -> None:
-    bins = Bins.over(NOON, NOON + MAX_RANGE, most=2000)
+    bins = Bins.over(NOON, NOON + MAX_RANGE, limit=2000)
     dues = many(
         1,
         trigger={"kind": "cron", "expression": "* * * * * *", "timezone": BERLIN},
@@ -384,23 +384,23 @@ def test_a_month_of_seconds_is_counted_in_no_time() -> None:
 
 
 @given(st.integers(0, 10**9), st.integers(1, MAX_RANGE // timedelta(microseconds=1)), st.integers(1, 2000))
-def test_bins_hold_the_range_and_are_no_more_than_asked_for(offset: int, length: int, most: int) -> None:
+def test_bins_hold_the_range_and_are_no_more_than_asked_for(offset: int, length: int, limit: int) -> None:
     from_ts = NOON + timedelta(microseconds=offset)
     to_ts = from_ts + timedelta(microseconds=length)
-    bins = Bins.over(from_ts, to_ts, most=most)
-    assert 1 <= bins.count <= most
+    bins = Bins.over(from_ts, to_ts, limit=limit)
+    assert 1 <= bins.count <= limit
     assert bins.from_ts <= from_ts < bins.start_of(1)
     assert bins.start_of(bins.count - 1) < to_ts <= bins.to_ts
     assert bins.number_of(to_ts - timedelta(microseconds=1)) == bins.count - 1
 
 
 def test_bins_are_round() -> None:
-    bins = Bins.over(at(0.5), at(60), most=60)
+    bins = Bins.over(at(0.5), at(60), limit=60)
     assert (bins.from_ts, bins.width, bins.count) == (NOON, timedelta(minutes=1), 60)
 
 
 @pytest.mark.parametrize(
-    ("from_ts", "to_ts", "most", "pointer"),
+    ("from_ts", "to_ts", "limit", "pointer"),
     [
         (at(1), at(1), 10, "/to"),
         (at(1), at(0), 10, "/to"),
@@ -412,8 +412,8 @@ def test_bins_are_round() -> None:
     ],
 )
 def test_ranges_that_can_not_be_binned_are_refused(
-    from_ts: datetime, to_ts: datetime, most: int, pointer: str
+    from_ts: datetime, to_ts: datetime, limit: int, pointer: str
 ) -> None:
     with pytest.raises(InvalidError) as caught:
-        Bins.over(from_ts, to_ts, most=most)
+        Bins.over(from_ts, to_ts, limit=limit)
     assert [problem.pointer for problem in caught.value.problems] == [pointer]

@@ -69,7 +69,7 @@ def test_a_full_queue_holds_up_nothing_that_may_run_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("opened", "most", "expected"),
+    ("opened", "limit", "expected"),
     [
         (OpenCounts(), 10, (5, 2)),
         (OpenCounts(2, 0), 10, (3, 0)),
@@ -79,7 +79,7 @@ def test_a_full_queue_holds_up_nothing_that_may_run_at_once() -> None:
     ],
 )
 def test_how_many_of_several_are_inserted_and_run(
-    opened: OpenCounts, most: int, expected: tuple[int, int]
+    opened: OpenCounts, limit: int, expected: tuple[int, int]
 ) -> None:
     overlap = Overlap(policy=QUEUE, max_instances=2, max_queued=3)
-    assert count_admissible(overlap, opened, most) == expected
+    assert count_admissible(overlap, opened, limit) == expected

@@ -28,7 +28,7 @@ def test_the_next_attempt_is_something_new() -> None:
 
 
 def test_of_too_many_the_oldest_are_forgotten() -> None:
-    published = Published(first_s=10, longest_s=50, most=2)
+    published = Published(first_s=10, longest_s=50, limit=2)
     one, two, three = uuid4(), uuid4(), uuid4()
     published.add(one, 0, 0.0)
     published.add(two, 0, 0.0)

@@ -41,7 +41,7 @@ class Fickle:
         self,
         broker_queues: Sequence[BrokerQueue],
         *,
-        most: int,
+        limit: int,
         wait_s: float,
     ) -> list[ExecutionDelivery]:
         self._answer()
@@ -105,7 +105,7 @@ async def test_a_single_answer_brings_it_back(
     clock.advance(60)
     await fail(transport)
     broker.is_there = True
-    await transport.receive([], most=1, wait_s=1)
+    await transport.receive([], limit=1, wait_s=1)
     assert (transport.is_failing, transport.is_away) == (False, False)
     assert recorder.events[1:] == [TransportRecovered("rabbitmq", "amqp://broker:5672/", 60.0)]
 
@@ -119,7 +119,11 @@ async def test_every_call_of_redis_that_fails_is_told_to_those_who_count(
     broker.is_there = False
     for _ in range(2):
         await fail(transport)
-    for call in (transport.receive([], most=1, wait_s=1), transport.acknowledge([]), transport.give_back([])):
+    for call in (
+        transport.receive([], limit=1, wait_s=1),
+        transport.acknowledge([]),
+        transport.give_back([]),
+    ):
         with pytest.raises(BrokerUnreachableError):
             await call
     assert recorder.events == [RedisFailed("transport", "no answer")] * 5

@@ -184,10 +184,10 @@ daily_rules: list[st.SearchStrategy[dict[str, Any]]] = [
 ]
 short_rules: list[st.SearchStrategy[dict[str, Any]]] = [
     st.fixed_dictionaries(
-        {"FREQ": st.just(freq), "INTERVAL": st.integers(least, most)},
+        {"FREQ": st.just(freq), "INTERVAL": st.integers(least, limit)},
         optional={**by, "COUNT": st.integers(1, 500)},
     )
-    for freq, least, most, by in (
+    for freq, least, limit, by in (
         ("HOURLY", 1, 30, {**times_of_day, "BYDAY": listed(names)}),
         ("MINUTELY", 3, 200, {**times_of_day, "BYDAY": listed(names)}),
         ("SECONDLY", 300, 5000, {}),

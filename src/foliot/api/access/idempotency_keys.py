@@ -97,10 +97,10 @@ class WaitLimits:
 class KeyBudget:
     """Limits the rows of each credential. Each instance may exceed the limit by COUNT_EVERY."""
 
-    def __init__(self, keys: IdempotencyKeys, clock: Clock, most: int) -> None:
+    def __init__(self, keys: IdempotencyKeys, clock: Clock, limit: int) -> None:
         self._keys = keys
         self._clock = clock
-        self._most = most
+        self._limit = limit
         self._left: dict[str, tuple[int, float]] = {}
         """By credential: new keys allowed until the next count (-1: none), and when the last count was."""
 
@@ -110,11 +110,11 @@ class KeyBudget:
         now = self._clock.monotonic()
         if left <= 0:
             if left == 0 or now - counted_at >= RECOUNT_S:
-                left = min(COUNT_EVERY, self._most - await self._keys.count(credential, limit=self._most))
+                left = min(COUNT_EVERY, self._limit - await self._keys.count(credential, limit=self._limit))
                 counted_at = now
             if left <= 0:
                 self._remember(credential, -1, counted_at)
-                raise TooManyIdempotencyKeysError(self._most)
+                raise TooManyIdempotencyKeysError(self._limit)
         self._remember(credential, left - 1, counted_at)
 
     def _remember(self, credential: str, left: int, counted_at: float) -> None:
@@ -241,9 +241,9 @@ def _reused() -> InvalidError:
     return InvalidError.at(_POINTER, "idempotency_key_reused", detail, hint)
 
 
-def _fitting(text: str, most: int) -> str:
+def _fitting(text: str, limit: int) -> str:
     """Return the text, or its hash if it is too long or has characters that the column can't store."""
-    if len(text) <= most and text.isascii() and text.isprintable():
+    if len(text) <= limit and text.isascii() and text.isprintable():
         return text
     return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()
 

@@ -57,7 +57,7 @@ def add_front(
     on_answer: OnAnswer,
     *,
     body_limit: int = BODY_LIMIT,
-    most_under_way: int = MAX_UNDER_WAY,
+    max_under_way: int = MAX_UNDER_WAY,
     uncounted: Collection[str] = PROBES,
     public_path: str = "",
 ) -> None:
@@ -67,7 +67,7 @@ def add_front(
     """
     # The last layer added is the outermost one.
     app.add_middleware(BodyLimit, limit=body_limit, larger=LARGER_BODIES)
-    app.add_middleware(Overload, most=most_under_way, uncounted=uncounted)
+    app.add_middleware(Overload, limit=max_under_way, uncounted=uncounted)
     app.add_middleware(Compression)
     app.add_middleware(UnhandledErrors, on_error=on_error)
     app.add_middleware(SecurityHeaders)
@@ -198,13 +198,13 @@ class Overload:
     def __init__(
         self,
         app: ASGIApp,
-        most: int = MAX_UNDER_WAY,
+        limit: int = MAX_UNDER_WAY,
         uncounted: Collection[str] = PROBES,
-        most_waiting: int = MAX_WAITING,
+        max_waiting: int = MAX_WAITING,
     ) -> None:
         self._app = app
-        self._most = most
-        self._most_waiting = most_waiting
+        self._limit = limit
+        self._max_waiting = max_waiting
         self._uncounted = frozenset(uncounted)
         self.under_way = 0
         self.waiting = 0
@@ -214,8 +214,8 @@ class Overload:
         if scope["type"] != "http" or path_of(scope) in self._uncounted:
             await self._app(scope, receive, send)
             return
-        if self.under_way >= self._most or self.waiting >= self._most_waiting:
-            detail = f"{self._most} requests are under way here, which is as many as are taken; try again"
+        if self.under_way >= self._limit or self.waiting >= self._max_waiting:
+            detail = f"{self._limit} requests are under way here, which is as many as are taken; try again"
             headers = {"Retry-After": str(RETRY_AFTER_S)}
             refusal = problem(Request(scope), 503, "overloaded", detail, headers=headers)
             await refusal(scope, receive, send)

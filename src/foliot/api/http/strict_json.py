@@ -105,9 +105,9 @@ def _too_large(pointer: str) -> Problem:
     return Problem(pointer, "number_too_large", "is a whole number of more than 64 bits", hint)
 
 
-def _is_nested_deeper(document: Any, most: int) -> bool:
+def _is_nested_deeper(document: Any, limit: int) -> bool:
     level = [document] if type(document) in (dict, list) else []
-    for _ in range(most):
+    for _ in range(limit):
         level = [
             inner
             for each in level

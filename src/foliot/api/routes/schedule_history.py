@@ -217,7 +217,7 @@ def _add_fires(router: APIRouter, services: Services) -> None:
     ) -> tuple[Planned, ...]:
         book = await book_of(services, schedule.host_id, schedule.spec.calendars)
         start = from_ts or schedule.created_ts
-        found = await asyncio.to_thread(forecast, schedule, start, to_ts or _END, most=n, calendars=book)
+        found = await asyncio.to_thread(forecast, schedule, start, to_ts or _END, limit=n, calendars=book)
         return found.times
 
 

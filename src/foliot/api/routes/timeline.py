@@ -119,7 +119,7 @@ def _planned_counts(planned: PlannedLoad, schedule_id: UUID, bin_count: int) -> 
     return [found.get(number, 0) for number in range(bin_count)] if found else []
 
 
-def _most_planned(planned: PlannedLoad, limit: int) -> list[UUID]:
+def _with_most_planned(planned: PlannedLoad, limit: int) -> list[UUID]:
     """Return the schedules with the most planned fire times. Ties are ordered by id."""
     some = nsmallest(limit, planned.fires.items(), key=lambda each: (-each[1], each[0].int))
     return [schedule_id for schedule_id, count in some if count]
@@ -159,12 +159,14 @@ def timeline_routes(services: Services) -> APIRouter:
         """In bins of a round length. At most 31 days; left out, it is 12 hours back and 12 to come."""
         now = services.now()
         start = from_ts or (to_ts or now + _DAY / 2) - _DAY
-        cut = Bins.over(start, to_ts or start + _DAY, most=bins)
+        cut = Bins.over(start, to_ts or start + _DAY, limit=bins)
         dues = await timeline.upcoming(caller.host_id, cut.to_ts) if cut.to_ts > now else []
         book = await book_of(services, caller.host_id, _calendars_of(dues))
         # In a thread, because counting thousands of schedules would block other requests.
         planned = await asyncio.to_thread(count_per_bin, dues, cut, calendars=book)
-        past = await timeline.past(caller.host_id, cut, including=_most_planned(planned, max_schedules(cut)))
+        past = await timeline.past(
+            caller.host_id, cut, including=_with_most_planned(planned, max_schedules(cut))
+        )
         return answer(_timeline_document(past, planned, is_partial=len(dues) >= MAX_UPCOMING))
 
     @router.get("/load", summary="The last hour, minute by minute", response_model=RecentDocument)

@@ -126,7 +126,7 @@ def _read(file: str) -> dict[str, Any]:
 def list_calendars(*, listing: Listing, connection: Connection) -> None:
     """List calendars."""
     with connection.open() as api:
-        show(listing, lambda: api.items("calendars", limit=listing.most), CALENDARS)
+        show(listing, lambda: api.items("calendars", limit=listing.max_items), CALENDARS)
 
 
 @app.command("delete")

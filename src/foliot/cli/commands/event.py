@@ -55,7 +55,7 @@ EVENTS = View(
 def list_events(*, after: AfterOption = 0, listing: Listing, connection: Connection) -> None:
     """List events, oldest first."""
     with connection.open() as api:
-        show(listing, lambda: _events(api, after, listing.most), EVENTS)
+        show(listing, lambda: _events(api, after, listing.max_items), EVENTS)
 
 
 @app.command("tail")
@@ -85,15 +85,15 @@ def tail(
         poll(check)
 
 
-def _events(api: "ApiClient", after: int, most: int | None) -> "ListedItems":
+def _events(api: "ApiClient", after: int, limit: int | None) -> "ListedItems":
     from foliot.cli.support.rest_client import ListedItems
 
     found: list[dict[str, Any]] = []
     while True:
-        wanted = PAGE if most is None else min(PAGE, most - len(found))
+        wanted = PAGE if limit is None else min(PAGE, limit - len(found))
         page = api.page("events", {"after": after, "page_size": wanted})
         found += page.items
-        if not page.token or (most is not None and len(found) >= most):
+        if not page.token or (limit is not None and len(found) >= limit):
             return ListedItems(found, bool(page.token))
         after = int(page.token)
 

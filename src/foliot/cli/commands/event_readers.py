@@ -95,7 +95,7 @@ DEAD_LETTERS = View(
 def list_groups(*, listing: Listing, connection: Connection) -> None:
     """List groups of consumers, and how far each is behind."""
     with connection.open() as api:
-        show(listing, lambda: api.items("events/groups", limit=listing.most), GROUPS)
+        show(listing, lambda: api.items("events/groups", limit=listing.max_items), GROUPS)
 
 
 @groups.command("delete")
@@ -132,7 +132,7 @@ def delete_groups(
 def list_relays(*, listing: Listing, connection: Connection) -> None:
     """List relays, how far each is behind, and the topics that its broker refuses."""
     with connection.open() as api:
-        show(listing, lambda: api.items("events/relays", limit=listing.most), RELAYS)
+        show(listing, lambda: api.items("events/relays", limit=listing.max_items), RELAYS)
 
 
 @relays.command("delete")
@@ -177,7 +177,7 @@ def list_dead_letters(*, group: GroupOption = None, listing: Listing, connection
     with connection.open() as api:
         show(
             listing,
-            lambda: api.items("events/dead-letters", {"group": group}, limit=listing.most),
+            lambda: api.items("events/dead-letters", {"group": group}, limit=listing.max_items),
             DEAD_LETTERS,
         )
 

@@ -69,7 +69,7 @@ def list_executions(
             "fire_from": start and instant_of(start, "--from", now),
             "fire_to": end and instant_of(end, "--to", now),
         }
-        show(listing, lambda: api.items("executions", wanted, limit=listing.most), EXECUTIONS)
+        show(listing, lambda: api.items("executions", wanted, limit=listing.max_items), EXECUTIONS)
 
 
 @app.command("get")

@@ -47,4 +47,4 @@ INSTANCES = View(
 def list_instances(*, listing: Listing, connection: Connection) -> None:
     """List the processes of the cluster."""
     with connection.open() as api:
-        show(listing, lambda: api.items("instances", limit=listing.most), INSTANCES)
+        show(listing, lambda: api.items("instances", limit=listing.max_items), INSTANCES)

@@ -95,7 +95,7 @@ def create(
 def list_keys(*, listing: Listing, connection: Connection) -> None:
     """List keys, also those that are revoked or have expired; never the keys themselves."""
     with connection.open() as api:
-        show(listing, lambda: api.items("keys", limit=listing.most), KEYS)
+        show(listing, lambda: api.items("keys", limit=listing.max_items), KEYS)
 
 
 @app.command("revoke")

@@ -32,7 +32,7 @@ def list_notifications(
     """List messages, latest first, and how far their delivery has come."""
     with connection.open() as api:
         wanted = {"status": status} if status else {}
-        show(listing, lambda: api.items("notifications", wanted, limit=listing.most), MESSAGES)
+        show(listing, lambda: api.items("notifications", wanted, limit=listing.max_items), MESSAGES)
 
 
 @app.command("retry")

@@ -69,7 +69,7 @@ Names = Annotated[
 def list_rules(*, listing: Listing, connection: Connection) -> None:
     """List rules."""
     with connection.open() as api:
-        show(listing, lambda: api.items(RULES, limit=listing.most), RULE_VIEW)
+        show(listing, lambda: api.items(RULES, limit=listing.max_items), RULE_VIEW)
 
 
 @app.command("create")

@@ -44,7 +44,7 @@ QUEUES = View(
 def list_queues(*, listing: Listing, connection: Connection) -> None:
     """List queues: what waits in each, by priority, and what runs."""
     with connection.open() as api:
-        show(listing, lambda: api.items("queues", limit=listing.most), QUEUES)
+        show(listing, lambda: api.items("queues", limit=listing.max_items), QUEUES)
 
 
 @app.command("pause")

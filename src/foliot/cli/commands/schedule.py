@@ -150,7 +150,7 @@ def list_schedules(
         "sort": sort,
     }
     with connection.open() as api:
-        show(listing, lambda: api.items("schedules", wanted, limit=listing.most), SCHEDULES)
+        show(listing, lambda: api.items("schedules", wanted, limit=listing.max_items), SCHEDULES)
 
 
 @app.command("get")
@@ -353,4 +353,4 @@ def history(
     }
     with connection.open() as api:
         path = schedule_path(api, name, "executions")
-        show(listing, lambda: api.items(path, wanted, limit=listing.most), EXECUTIONS)
+        show(listing, lambda: api.items(path, wanted, limit=listing.max_items), EXECUTIONS)

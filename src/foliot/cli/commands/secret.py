@@ -76,7 +76,7 @@ def _value(name: str, file: str | None) -> str:
 def list_secrets(*, listing: Listing, connection: Connection) -> None:
     """List the names of secrets."""
     with connection.open() as api:
-        show(listing, lambda: api.items("secrets", limit=listing.most), SECRETS)
+        show(listing, lambda: api.items("secrets", limit=listing.max_items), SECRETS)
 
 
 @app.command("delete")

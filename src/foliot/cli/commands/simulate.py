@@ -167,7 +167,7 @@ def _without_calendars(spec: "ScheduleSpec") -> "ScheduleSpec":
 
 
 def _decisions(
-    schedules: "Sequence[Schedule]", last: datetime, outages: "Sequence[Outage]", most: int
+    schedules: "Sequence[Schedule]", last: datetime, outages: "Sequence[Outage]", limit: int
 ) -> "list[tuple[str, Simulated]]":
     from heapq import merge
     from itertools import islice
@@ -179,7 +179,7 @@ def _decisions(
             yield schedule.spec.name, each
 
     streams = [named(schedule) for schedule in schedules]
-    return list(islice(merge(*streams, key=lambda each: (each[1].decided_ts, each[0])), most))
+    return list(islice(merge(*streams, key=lambda each: (each[1].decided_ts, each[0])), limit))
 
 
 # --- output -------------------------------------------------------------------------------------------------

@@ -53,4 +53,4 @@ def list_tasks(
     """List task functions."""
     wanted = {"q": search, "is_active": active}
     with connection.open() as api:
-        show(listing, lambda: api.items("task-functions", wanted, limit=listing.most), TASKS)
+        show(listing, lambda: api.items("task-functions", wanted, limit=listing.max_items), TASKS)

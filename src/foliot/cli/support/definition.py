@@ -244,22 +244,26 @@ def arguments_of(texts: Sequence[str]) -> dict[str, Any]:
     return {name: value_of(text) for name, text in pairs_of(texts, "--arg", "=").items()}
 
 
-def numbers_of(text: str, option: str, least: int, most: int, names: Sequence[str] = ()) -> list[int]:
+def numbers_of(text: str, option: str, minimum: int, maximum: int, names: Sequence[str] = ()) -> list[int]:
     """Parse `1-5,7` or, with names, `mon-fri,sun`. A range may wrap around. Raises InvalidError."""
     found: set[int] = set()
     for part in text.lower().split(","):
-        ends = [_number(each.strip(), least, names) for each in part.split("-")]
+        ends = [_number(each.strip(), minimum, names) for each in part.split("-")]
         first, last = ends[0], ends[-1]
         if (
             len(ends) > 2
             or first is None
             or last is None
-            or not least <= min(first, last) <= max(first, last) <= most
+            or not minimum <= min(first, last) <= max(first, last) <= maximum
         ):
-            hint = f"{names[0]}-{names[4]},{names[-1]}" if names else f"{least} to {most}, such as 9-16,20"
+            hint = (
+                f"{names[0]}-{names[4]},{names[-1]}" if names else f"{minimum} to {maximum}, such as 9-16,20"
+            )
             raise InvalidError.at(option, "numbers", f'"{text}" is not understood', hint)
         found.update(
-            range(first, last + 1) if first <= last else {*range(first, most + 1), *range(least, last + 1)}
+            range(first, last + 1)
+            if first <= last
+            else {*range(first, maximum + 1), *range(minimum, last + 1)}
         )
     return sorted(found)
 
@@ -269,10 +273,10 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _number(text: str, least: int, names: Sequence[str]) -> int | None:
+def _number(text: str, minimum: int, names: Sequence[str]) -> int | None:
     if text.isascii() and text.isdecimal():
         return int(text[:4])
-    return least + names.index(text[:3]) if text[:3] in names else None
+    return minimum + names.index(text[:3]) if text[:3] in names else None
 
 
 def _some(**fields: Any) -> dict[str, Any] | None:

@@ -116,7 +116,7 @@ class Listing:
     watch: Annotated[bool, typer.Option("--watch", help="Refresh every 2 seconds.")] = False
 
     @property
-    def most(self) -> int | None:
+    def max_items(self) -> int | None:
         return None if self.all else self.limit or USUAL_LIMIT
 
 

@@ -70,9 +70,9 @@ def _details(schedule: Document, now: datetime) -> list[Row]:
 
 
 def _runs(schedule: Document) -> str:
-    most = schedule.get("max_runs")
+    max_runs = schedule.get("max_runs")
     # `run_count` does not include manual runs and backfills.
-    return f"{schedule['run_count']}" + (f" of {most}" if most else "") + " scheduled"
+    return f"{schedule['run_count']}" + (f" of {max_runs}" if max_runs else "") + " scheduled"
 
 
 def _managed(schedule: Document) -> str:

@@ -25,14 +25,15 @@ def columns_of(lines: Sequence[Sequence[str]], room: int | None = None) -> list[
     rest = widths[1:]
     if first + sum(rest) <= left:
         return [min(widths[0], left - sum(rest)), *rest]
-    most = max(
-        (most for most in range(MIN_WIDTH, left) if _sum(rest, most) <= left - first), default=MIN_WIDTH
+    max_width = max(
+        (max_width for max_width in range(MIN_WIDTH, left) if _sum(rest, max_width) <= left - first),
+        default=MIN_WIDTH,
     )
-    return [first, *(min(width, most) for width in rest)]
+    return [first, *(min(width, max_width) for width in rest)]
 
 
-def _sum(widths: Sequence[int], most: int) -> int:
-    return sum(min(width, most) for width in widths)
+def _sum(widths: Sequence[int], max_width: int) -> int:
+    return sum(min(width, max_width) for width in widths)
 
 
 def fitted(text: str, width: int) -> str:

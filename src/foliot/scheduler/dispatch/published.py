@@ -19,10 +19,10 @@ class Published:
     Bounded: beyond the limit the oldest are forgotten. A message published twice does no harm.
     """
 
-    def __init__(self, *, first_s: float, longest_s: float, most: int = MAX_REMEMBERED) -> None:
+    def __init__(self, *, first_s: float, longest_s: float, limit: int = MAX_REMEMBERED) -> None:
         self._first_s = first_s
         self._longest_s = longest_s
-        self._most = most
+        self._limit = limit
         self._known: OrderedDict[UUID, _Once] = OrderedDict()
 
     def knows(self, execution_id: UUID, attempt: int) -> bool:
@@ -42,5 +42,5 @@ class Published:
         known = self._known.pop(execution_id, None)
         times = known.times + 1 if known is not None and known.attempt == attempt else 1
         self._known[execution_id] = _Once(attempt, now, times)
-        if len(self._known) > self._most:
+        if len(self._known) > self._limit:
             self._known.popitem(last=False)
