@@ -16,7 +16,7 @@ from foliot.scheduler.dispatch.dispatching_sql import ClaimableExecution
 from foliot.scheduler.dispatch.outgoing import Outgoing
 from foliot.testing.app import Recorder
 from foliot.timing.clock import ClusterClock, VirtualClock
-from foliot.transport.transport_protocol import Ticket
+from foliot.transport.transport_protocol import ExecutionMessage
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 UNTAKEN_S = 10.0
@@ -31,10 +31,10 @@ class Broker:
         self.pace = SimpleNamespace(untaken_s=UNTAKEN_S, longest_s=60.0)
         self.is_away = False
         self.is_failing = False
-        self.published: list[Ticket] = []
+        self.published: list[ExecutionMessage] = []
 
-    async def publish(self, tickets: Sequence[Ticket]) -> None:
-        self.published += tickets
+    async def publish(self, messages: Sequence[ExecutionMessage]) -> None:
+        self.published += messages
 
 
 class Rows:
@@ -64,8 +64,8 @@ class Desk:
         self.clock = VirtualClock(NOW)
         self.rows, self.broker, self.recorder = Rows(), Broker(), Recorder()
         self.leadership = cast("Any", SimpleNamespace(lease=object(), shard=SimpleNamespace(number=shard)))
-        carrier: Any = self.broker
-        self.outgoing = Outgoing(carrier)
+        transport: Any = self.broker
+        self.outgoing = Outgoing(transport)
         store: Any = self.rows
         clock = ClusterClock(self.clock)
         clock.observe(NOW, self.clock.monotonic())
