@@ -25,6 +25,7 @@ from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import FencedError, InvalidError, NotFoundError
 from foliot.model.execution import TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
+from foliot.model.instant import EPOCH
 from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.planning.change import PlannedChange, edit, pause, resume
@@ -34,7 +35,8 @@ from foliot.planning.fire import FireDecision, Firing, plan_firing
 from foliot.scheduler import advancing_sql, firing_sql
 from foliot.sdk.app import Foliot
 from foliot.testing.app import TestApp
-from foliot.verify.finding import FindingKind, Report, Verdict
+from foliot.verify.finding import FindingKind, Report, Verdict, VerifiedSpan
+from foliot.verify.history_reader import read_histories
 from foliot.verify.verifier import VerifyRequest, verify, verify_in
 from tests.conftest import OpenStore
 from tests.engine import AUTHOR, add, every_second, registry, running, spec, until
@@ -407,6 +409,12 @@ async def _check_spans(store: SqlStore, made: dict[str, Schedule]) -> None:
             report = await check(store, wanted)
             assert report.findings == ()
             assert report.verdict is Verdict.VALID
+    async with store.database.read(Pool.API) as connection:
+        first = (await rows_of(connection, made["thrice"]))[0].fire_ts
+        span, dialect = VerifiedSpan(EPOCH, first), store.database.dialect
+        histories = [each async for each in read_histories(connection, dialect, span, is_to_the_end=False)]
+        [thrice] = [each for each in histories if each.standing.name == "thrice"]
+        assert (thrice.fired_before, len(thrice.rows)) == (0, 1)
     async with undone(store) as connection:
         await connection.execute(
             delete(execution_t).where(execution_t.c.execution_id == rows[0].execution_id)

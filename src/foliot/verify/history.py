@@ -66,6 +66,8 @@ class StoredHistory:
     """In order of their fire times."""
     before: Row | None
     """The last row before the span. None: there is none."""
+    fired_after: int = 0
+    """How often the schedule fired after the span."""
 
     @cached_property
     def version(self) -> dict[int, VersionPeriod]:
@@ -79,4 +81,5 @@ class StoredHistory:
     @cached_property
     def fired_before(self) -> int:
         """How often the schedule had fired before the first of the rows."""
-        return self.standing.run_count - sum(1 for row in self.rows if row.has_fired)
+        fired = sum(1 for row in self.rows if row.has_fired)
+        return self.standing.run_count - fired - self.fired_after

@@ -20,7 +20,7 @@ from foliot.db.dialect import Dialect, Pool
 from foliot.db.tables.executions import execution_t
 from foliot.db.tables.schedules import calendar_t, schedule_t, schedule_version_t
 from foliot.verify.finding import VerifiedSpan
-from foliot.verify.history import CurrentState, Row, StoredHistory, VersionPeriod
+from foliot.verify.history import SKIPPED, CurrentState, Row, StoredHistory, VersionPeriod
 from foliot.verify.policy_checks import CalendarDays, Calendars
 
 SCHEDULES_PER_PAGE = 100
@@ -61,19 +61,22 @@ async def read_histories(
     connection: AsyncConnection, dialect: Dialect, span: VerifiedSpan, *, is_to_the_end: bool
 ) -> AsyncIterator[StoredHistory]:
     """Yield every schedule that existed within the span, ordered by id."""
-    after: UUID | None = None
+    last_id: UUID | None = None
     while True:
-        page = await _schedules(connection, span, after)
+        page = await _schedules(connection, span, last_id)
         if not page:
             return
         wanted = dialect.rows("wanted", {"schedule_id": Uuid()}, [(each.schedule_id,) for each in page])
         versions = await _versions(connection, wanted, span)
         rows = await _rows(connection, wanted, span, is_to_the_end=is_to_the_end)
         before = await _rows_before(connection, wanted, span)
+        after = {} if is_to_the_end else await _fired_after(connection, wanted, span)
         for standing in page:
             key = standing.schedule_id
-            yield StoredHistory(standing, versions.get(key, ()), rows.get(key, ()), before.get(key))
-        after = page[-1].schedule_id
+            yield StoredHistory(
+                standing, versions.get(key, ()), rows.get(key, ()), before.get(key), after.get(key, 0)
+            )
+        last_id = page[-1].schedule_id
 
 
 async def _schedules(
@@ -158,6 +161,25 @@ def _select_rows(wanted: FromClause, span: VerifiedSpan, *, is_to_the_end: bool)
         return statement
     # A row with a fire time after the span may decide missed times within it.
     return statement.where(or_(table.c.fire_ts <= span.last, table.c.missed_from_ts <= span.last))
+
+
+async def _fired_after(
+    connection: AsyncConnection, wanted: FromClause, span: VerifiedSpan
+) -> dict[UUID, int]:
+    """Return how often each schedule fired after the span, without rows that decide times within it."""
+    table = execution_t
+    statement = (
+        select(table.c.schedule_id, func.count())
+        .join(wanted, wanted.c.schedule_id == table.c.schedule_id)
+        .where(
+            text(_IS_SCHEDULED),
+            table.c.fire_ts > span.last,
+            or_(table.c.missed_from_ts.is_(None), table.c.missed_from_ts > span.last),
+            table.c.status != SKIPPED,
+        )
+        .group_by(table.c.schedule_id)
+    )
+    return {row[0]: row[1] for row in await connection.execute(statement)}
 
 
 async def _rows_before(
