@@ -119,6 +119,8 @@ class Served:
             "trust_env": False,
             "verify": False,  # there is no TLS here, and reading the system's certificates takes 100 ms
             "timeout": WITHIN_S,
+            # The server closes idle connections, perhaps just when one is used again.
+            "limits": httpx2.Limits(keepalive_expiry=1.0),
             **options,
             "headers": headers | options.get("headers", {}),
         }
