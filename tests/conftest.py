@@ -115,7 +115,7 @@ def _lasting(open_broker: Callable[[], Broker]) -> Iterator[Broker]:
         broker.remove()
 
 
-BROKERS = {"redis_broker", "nats_broker", "rabbitmq_broker", "kafka_broker"}
+BROKERS = {"broker", "redis_broker", "nats_broker", "rabbitmq_broker", "kafka_broker"}
 
 
 @pytest.fixture(autouse=True)
